@@ -11,9 +11,7 @@ import { recordAct } from "../store/audit-log.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
 import { noteMoment } from "../store/copy-moment.ts";
 import { type Database, databasePath, openAnyVersion, openDatabase, transaction } from "../store/database.ts";
-import { listRestoreCopies, listUpgradeCopies } from "../store/kept-copies.ts";
 import type { AuditReport } from "../store/ledger-audit.ts";
-import { rowsOnce } from "../store/once.ts";
 import { checkRestored } from "../store/restore-check.ts";
 import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
@@ -29,6 +27,7 @@ import { type CreditService, createCreditService } from "./credit.ts";
 import { ownerOfData } from "./data-owner.ts";
 import { saveClosings } from "./journal/closings.ts";
 import { noteKnownBackup } from "./journal/known-backups.ts";
+import { keptCopiesOf } from "./kept-copies.ts";
 import { requireFolderOf } from "./output-folder.ts";
 import { saveReceipts } from "./receipts.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/webhooks.ts";
@@ -132,8 +131,6 @@ function copyDatabase(config: Config, clock: Clock, file: string): BackedUp {
   const signer = backupSigner(dataDirOf(config));
   const database = openAnyVersion(path);
   try {
-    // The copy is written with other rights, which must not be the first to open the files beside the database.
-    rowsOnce(database.sqlite, "SELECT count(*) FROM sqlite_master");
     const write = () =>
       writeBackup(database, file, (copy) => {
         noteMoment(copy, clock.now());
@@ -233,7 +230,7 @@ function exchangeDatabase(
     ledger = checkRestored(copy, source);
     signature = received?.signature();
   };
-  const kept = [...listRestoreCopies(path), ...listUpgradeCopies(path)].map((copy) => copy.path);
+  const kept = keptCopiesOf(path).map((copy) => copy.path);
   const prepare = (copy: string) => {
     access = closeAgain(copy, {
       ...{ nowMs, backup, previousPath: path, keptPaths: kept, confirmKeys },

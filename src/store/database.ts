@@ -83,13 +83,22 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
   return { store, gate, sqlite, path, close };
 }
 
-/** Opens an existing database for a copy of it, whatever its version. */
+/**
+ * Opens an existing database for a copy of it, whatever its version. The files beside it are open, too: what copies with the
+ * rights of another user must not be the first to open them.
+ */
 export function openAnyVersion(path: string): Pick<Database, "sqlite"> {
   statRegularFile(path);
   return withPath(path, () => {
     const sqlite = new SqliteDatabase(path, { readwrite: true, create: false, strict: true });
-    sqlite.run("PRAGMA busy_timeout = 5000");
-    return { sqlite };
+    try {
+      sqlite.run("PRAGMA busy_timeout = 5000");
+      rowsOnce(sqlite, "SELECT count(*) FROM sqlite_schema");
+      return { sqlite };
+    } catch (error) {
+      sqlite.close();
+      throw error;
+    }
   });
 }
 

@@ -1,4 +1,3 @@
-import type { Database as SqliteDatabase } from "bun:sqlite";
 import { dirname, join, resolve } from "node:path";
 import packageJson from "../../../package.json" with { type: "json" };
 import type { Config } from "../../config/schema.ts";
@@ -9,7 +8,6 @@ import { recordAct } from "../../store/audit-log.ts";
 import { openAnyVersion, openDatabase, type Store, transaction } from "../../store/database.ts";
 import { DatabaseVersionError } from "../../store/database-version.ts";
 import { isWaitedOut } from "../../store/disk-full.ts";
-import { rowsOnce } from "../../store/once.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
@@ -73,7 +71,6 @@ async function backUp(options: BackupOptions, target: BackupTarget): Promise<Mad
   const signer = backupSigner(dataDir);
   const live = openAnyVersion(requireDatabase(config));
   try {
-    openAllFiles(live.sqlite);
     const request: BackupRequest = {
       ...{ config, configPath, nowMs, database: live },
       ...{ weights: options.weights, secrets: options.secrets },
@@ -101,9 +98,6 @@ async function backUp(options: BackupOptions, target: BackupTarget): Promise<Mad
     live.sqlite.close();
   }
 }
-
-/** Copying with the rights of another user must not be the first to open the files beside the database. */
-const openAllFiles = (live: SqliteDatabase) => void rowsOnce(live, "SELECT count(*) FROM sqlite_master");
 
 const addArchive = (file: string, request: BackupRequest) =>
   asOwnerOf(dirname(file), () => backUpToArchive(file, request));
