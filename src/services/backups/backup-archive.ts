@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { syncPathNow } from "../../lib/durable-files.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
+import { sha256Hex } from "../../lib/sha256.ts";
 import { linkNew, removeAbandonedParts } from "../../store/backup.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { requireFolderOf } from "../output-folder.ts";
@@ -11,6 +12,7 @@ import {
   type BackupContents,
   type BackupRequest,
   type BackupSink,
+  listWriter,
   signList,
   writeContents,
 } from "./backup-create.ts";
@@ -58,15 +60,8 @@ async function fill(
   // What is written goes to the end, also after a file that could not be read was taken out again.
   const target = openSync(archive, "a");
   const lines = openSync(list, "r+");
-  const listHasher = new Bun.CryptoHasher("sha256");
-  let listBytes = 0;
+  const { note, end } = listWriter(lines);
   const changedAt = new Date(request.nowMs);
-  function note(name: string, sha256: string): void {
-    const line = Buffer.from(`${sha256}  ${name}\n`);
-    writeWhole(lines, line);
-    listHasher.update(line);
-    listBytes += line.length;
-  }
   function writeText(name: string, text: string): Buffer {
     const bytes = Buffer.from(text);
     writeHead(target, { name, bytes: bytes.length, changedAt });
@@ -79,7 +74,7 @@ async function fill(
     snapshotPath,
     addText(name, text) {
       const bytes = writeText(name, text);
-      note(name, new Bun.CryptoHasher("sha256").update(bytes).digest("hex"));
+      note(name, sha256Hex(bytes));
     },
     async addFile(name, { descriptor, facts }) {
       const hasher = new Bun.CryptoHasher("sha256");
@@ -100,12 +95,11 @@ async function fill(
   };
   try {
     const contents = await writeContents(request, sink);
-    writeHead(target, { name: LIST, bytes: listBytes, changedAt });
-    await readRegion({ descriptor: lines, offset: 0, bytes: listBytes }, (block) =>
-      writeWhole(target, block),
-    );
-    writePadding(target, listBytes);
-    const signature = signList(request, listHasher.digest("hex"));
+    const { bytes, sha256 } = end();
+    writeHead(target, { name: LIST, bytes, changedAt });
+    await readRegion({ descriptor: lines, offset: 0, bytes }, (block) => writeWhole(target, block));
+    writePadding(target, bytes);
+    const signature = signList(request, sha256);
     if (signature !== undefined) writeText(SIGNATURE, signature);
     writeEnd(target);
     return contents;

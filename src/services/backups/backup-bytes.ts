@@ -64,6 +64,13 @@ export function readWhole({ descriptor, offset, bytes }: Region): Uint8Array {
   return whole;
 }
 
+/** Hashes a region. @returns the SHA-256, lower-case hex. @throws ShortFileError, UnreadableError */
+export async function hashRegion(region: Region): Promise<string> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  await readRegion(region, (block) => void hasher.update(block));
+  return hasher.digest("hex");
+}
+
 /** Hashes a region at once. @returns the SHA-256, lower-case hex */
 export function hashNow({ descriptor, offset, bytes }: Region): string {
   const hasher = new Bun.CryptoHasher("sha256");

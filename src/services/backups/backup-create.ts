@@ -8,7 +8,7 @@ import { backupDatabase, type Database } from "../../store/database.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { ownerOfData } from "../data-owner.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
-import { ChangedError, openPlainFile, UnreadableError } from "./backup-bytes.ts";
+import { ChangedError, openPlainFile, UnreadableError, writeWhole } from "./backup-bytes.ts";
 import { type BackupDescription, DESCRIPTION, FORMAT, isWeights, WITHOUT } from "./backup-format.ts";
 import { type BackupSigner, signatureText } from "./backup-signature.ts";
 import {
@@ -127,6 +127,23 @@ export async function writeContents(request: BackupRequest, sink: BackupSink): P
     snapshot.close();
   }
   return contents;
+}
+
+/** Writes the list of a backup to an empty file. */
+export function listWriter(descriptor: number) {
+  const hasher = new Bun.CryptoHasher("sha256");
+  let bytes = 0;
+  return {
+    /** Adds a file of the backup. */
+    note(name: string, sha256: string): void {
+      const line = Buffer.from(`${sha256}  ${name}\n`);
+      writeWhole(descriptor, line);
+      hasher.update(line);
+      bytes += line.length;
+    },
+    /** Returns size and SHA-256 of the whole list. It is called once. */
+    end: () => ({ bytes, sha256: hasher.digest("hex") }),
+  };
 }
 
 /** Signs the list of a backup, which is whole. @returns the text of the signature; undefined where there is no key */

@@ -14,14 +14,16 @@ import { AppError } from "../../domain/errors.ts";
 import { parseChecksum } from "../../lib/checksums.ts";
 import { isUnfinishedName, syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
+import { sha256Hex } from "../../lib/sha256.ts";
 import { toFileStamp } from "../../lib/time.ts";
 import { takeProcessLock } from "../../store/process-lock.ts";
-import { ChangedError, linesOf, openPlainFile, readRegion, writeWhole } from "./backup-bytes.ts";
+import { ChangedError, hashRegion, linesOf, openPlainFile } from "./backup-bytes.ts";
 import {
   type BackupContents,
   type BackupRequest,
   type BackupSink,
   isRight,
+  listWriter,
   signList,
   writeContents,
 } from "./backup-create.ts";
@@ -124,12 +126,7 @@ function openSink(store: string, folder: string) {
   const previous = openPrevious(store);
   const changedFolders = new Set<string>([objects]);
   let written = 0;
-  const listHasher = new Bun.CryptoHasher("sha256");
-  const note = (name: string, sha256: string) => {
-    const line = Buffer.from(`${sha256}  ${name}\n`);
-    writeWhole(list, line);
-    listHasher.update(line);
-  };
+  const { note, end } = listWriter(list);
   const hasEarlier = (name: string, { bytes, sha256 }: Recording) => {
     const known = previous.find(name);
     if (known === undefined || (sha256 ?? known) !== known) return false;
@@ -141,7 +138,7 @@ function openSink(store: string, folder: string) {
     addText(name, text) {
       writeFileSync(join(folder, name), text, { mode: 0o600, flag: "wx" });
       written += Buffer.byteLength(text);
-      note(name, new Bun.CryptoHasher("sha256").update(text).digest("hex"));
+      note(name, sha256Hex(text));
     },
     async addFile(name, file, recording) {
       const { descriptor, facts } = file;
@@ -150,14 +147,14 @@ function openSink(store: string, folder: string) {
         note(name, known);
         return known;
       }
-      const isOwn = name === DATABASE;
-      const { sha256, bytes } = isOwn
-        ? await hashOnly(descriptor, facts.size)
-        : await addObject(objects, file, changedFolders, (read) => {
-            if (!recording || isRight(recording, facts.size, read) || !hasEarlier(name, recording)) return;
-            throw new ChangedError("its bytes have changed");
-          });
-      written += isOwn ? facts.size : bytes;
+      const { sha256, bytes } =
+        name === DATABASE
+          ? { sha256: await hashRegion({ descriptor, offset: 0, bytes: facts.size }), bytes: facts.size }
+          : await addObject(objects, file, changedFolders, (read) => {
+              if (!recording || isRight(recording, facts.size, read) || !hasEarlier(name, recording)) return;
+              throw new ChangedError("its bytes have changed");
+            });
+      written += bytes;
       note(name, sha256);
       return sha256;
     },
@@ -171,7 +168,7 @@ function openSink(store: string, folder: string) {
   return {
     sink,
     finish: {
-      listSha256: () => listHasher.digest("hex"),
+      listSha256: () => end().sha256,
       close() {
         closeSync(list);
         previous.close();
@@ -182,12 +179,6 @@ function openSink(store: string, folder: string) {
       },
     },
   };
-}
-
-async function hashOnly(descriptor: number, bytes: number) {
-  const hasher = new Bun.CryptoHasher("sha256");
-  await readRegion({ descriptor, offset: 0, bytes }, (block) => void hasher.update(block));
-  return { sha256: hasher.digest("hex"), bytes: 0 };
 }
 
 /** The list of the newest backup, read along with the new one: both are in ascending order of names. */

@@ -7,7 +7,7 @@ import { checkCopy, copyPrivately } from "../../store/backup.ts";
 import type { AuditReport } from "../../store/ledger-audit.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { checkRestored } from "../../store/restore-check.ts";
-import { openPlainFile, pause, readRegion, writeWhole } from "./backup-bytes.ts";
+import { hashRegion, openPlainFile, pause, writeWhole } from "./backup-bytes.ts";
 import {
   type BackupDescription,
   BackupError,
@@ -187,10 +187,8 @@ async function hasHash(path: string, sha256: string): Promise<boolean> {
   const file = openPlainFile(path);
   if (!file) return false;
   try {
-    const hasher = new Bun.CryptoHasher("sha256");
     const region = { descriptor: file.descriptor, offset: 0, bytes: file.facts.size };
-    await readRegion(region, (block) => void hasher.update(block));
-    return hasher.digest("hex") === sha256;
+    return (await hashRegion(region)) === sha256;
   } finally {
     closeSync(file.descriptor);
   }
