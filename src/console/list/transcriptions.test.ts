@@ -6,6 +6,10 @@ import { madeTranscript } from "../../testing/console-transcripts.ts";
 let list: typeof import("./transcriptions.ts");
 /** How many transcriptions the server has. The newest one has this number. */
 let count = 0;
+/** How many pages the server gives until it refuses one. */
+let left = Number.POSITIVE_INFINITY;
+const PAGES_AT_ONCE = 2;
+let spies: { mockRestore(): void }[] = [];
 
 const { one } = madeTranscript([{ text: "a call", language: "en" }]);
 const idOf = (number: number) => `tr_${String(number).padStart(6, "0")}`;
@@ -24,10 +28,21 @@ function page(url: URL): TranscriptionList {
 
 beforeAll(async () => {
   list = await loadAsPage(() => import("./transcriptions.ts"));
-  const answer = (async (url: URL) => Response.json(page(url))) as unknown as typeof fetch;
-  spyOn(globalThis, "fetch").mockImplementation(answer);
+  const answer = (async (url: URL) => {
+    if (left-- > 0) return Response.json(page(url));
+    left = PAGES_AT_ONCE;
+    const body = { error: { code: "rate_limited", message: "" } };
+    return Response.json(body, { status: 429, headers: { "retry-after": "0.01" } });
+  }) as unknown as typeof fetch;
+  spies = [
+    spyOn(globalThis, "fetch").mockImplementation(answer),
+    // What the server refuses is tried again as soon as it says.
+    spyOn(Math, "random").mockReturnValue(0),
+  ];
 });
-afterAll(() => spyOn(globalThis, "fetch").mockRestore());
+afterAll(() => {
+  for (const spy of spies) spy.mockRestore();
+});
 
 test("more new ones than a page has leave no gap in the list", async () => {
   count = 60;
@@ -38,4 +53,12 @@ test("more new ones than a page has leave no gap in the list", async () => {
   expect(shown()).toEqual(ids(300, 11));
   while (list.hasOlder.value) await list.loadOlder();
   expect(shown()).toEqual(ids(300, 1));
+});
+
+test("pages that the server refuses for a moment do not stop the list", async () => {
+  count = 600;
+  left = PAGES_AT_ONCE;
+  await list.refreshList();
+  expect(list.listFailure.value).toBeUndefined();
+  expect(shown()).toEqual(ids(600, 1));
 });

@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Transcription, TranscriptionList } from "../../http/wire/schemas.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { seldom } from "../lib/patience.ts";
+import { patiently, seldom } from "../lib/patience.ts";
 import { read, refreshAccount } from "../session.ts";
 import { forgetDeleted } from "./forgetting.ts";
 
@@ -78,7 +78,9 @@ async function readPages(
   const data: Transcription[] = [];
   for (let after = ""; ; ) {
     const limit = after === "" ? PAGE : LARGE_PAGE;
-    const page = await read<TranscriptionList>(`v1/transcriptions?limit=${limit}${after}${query}`);
+    const readPage = () => read<TranscriptionList>(`v1/transcriptions?limit=${limit}${after}${query}`);
+    // Many pages can be more requests than the server takes at once. Without those that follow, none would be shown.
+    const page = await (after === "" ? readPage() : patiently(readPage, () => true));
     if (which !== filter.value) return undefined;
     forgetDeleted(page.data);
     data.push(...page.data);
