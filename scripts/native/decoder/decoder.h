@@ -4,6 +4,7 @@
  * main.c     arguments, limits of the process, the report
  * source.c   the file, and the independent parts that a concatenated file has
  * reader.c   one part: demuxer and audio decoder of libav
+ * amr.c      AMR with its pauses
  * clock.c    where decoded frames belong on the recording's clock
  * tracks.c   mixing, resampling and writing
  * measure.c  levels
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/frame.h>
 
@@ -241,6 +243,29 @@ void tracks_close(Tracks *tracks);
 /* Continues at a point, so that the next samples are those that decoding from the beginning would give. */
 void tracks_resume(Tracks *tracks, const Point *point);
 bool frame_is_absurd(const AVFrame *frame);
+
+/* ---- amr.c ---- */
+
+typedef struct Amr Amr;
+
+bool is_amr(enum AVCodecID codec);
+/* Returns a decoder of AMR for packets of whole frames; NULL when memory is short. */
+Amr *amr_open(const AVCodecParameters *parameters, AVRational time_base);
+void amr_close(Amr **amr);
+/* Takes a packet, or NULL at the end. 0, or an error of libav. */
+int amr_send(Amr *amr, const AVPacket *packet);
+/*
+ * Gives the next 20 ms of the packet. A frame with AV_FRAME_FLAG_CORRUPT is one that could not be decoded, and is silent.
+ * 0, AVERROR(EAGAIN) behind the packet, AVERROR_EOF behind the last one, or another error of libav.
+ */
+int amr_receive(Amr *amr, AVFrame *frame);
+/*
+ * Reads the head of a file that has frames of AMR and nothing else. Returns its length in bytes, 0 when there is none, and
+ * -1 when nothing can be read behind it. `channels` may be absurd.
+ */
+int64_t amr_file_head(AVIOContext *io, int *channels);
+/* Reads the frames of the next 20 ms of such a file, fewer at its end. 0, AVERROR_EOF, or another error of libav. */
+int amr_read(const Amr *amr, AVIOContext *io, AVPacket *packet);
 
 /* ---- reader.c ---- */
 

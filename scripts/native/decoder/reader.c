@@ -21,7 +21,11 @@ typedef struct {
   AVIOContext *io;
   AVFormatContext *format;
   AVStream *stream;
+  /* The decoder: libav's, or our own for AMR. */
   AVCodecContext *codec;
+  Amr *amr;
+  /* The file has frames of AMR and nothing else. They are read here and not by libav, which knows some types only. */
+  bool is_amr_file;
   AVPacket *packet;
   AVFrame *frame;
   bool has_clock;
@@ -39,6 +43,7 @@ static void reader_close(Reader *reader) {
   av_frame_free(&reader->frame);
   av_packet_free(&reader->packet);
   avcodec_free_context(&reader->codec);
+  amr_close(&reader->amr);
   avformat_close_input(&reader->format);
   source_free_io(reader->io);
   *reader = (Reader){0};
@@ -50,6 +55,16 @@ static bool is_wav(AVIOContext *io) {
   uint8_t head[12];
   int got = avio_read(io, head, sizeof head);
   return avio_seek(io, 0, SEEK_SET) == 0 && got == sizeof head && !memcmp(head + 8, "WAVE", 4);
+}
+
+/* Goes to the first frame. What libav would look for in frames is known. */
+static int open_amr_file(Reader *reader) {
+  int channels = 0;
+  int64_t head_bytes = amr_file_head(reader->io, &channels);
+  if (head_bytes < 0 || avio_seek(reader->io, head_bytes, SEEK_SET) < 0) return AVERROR_INVALIDDATA;
+  av_channel_layout_default(&reader->format->streams[0]->codecpar->ch_layout, channels);
+  reader->is_amr_file = true;
+  return 0;
 }
 
 static int open_format(Reader *reader, bool ignore_wav_length) {
@@ -68,6 +83,7 @@ static int open_format(Reader *reader, bool ignore_wav_length) {
   if (!strcmp(reader->format->iformat->name, "wav")) {
     av_opt_set(reader->format->priv_data, "max_size", WAV_PACKET_BYTES, 0);
   }
+  if (!strncmp(reader->format->iformat->name, "amr", 3)) return open_amr_file(reader);
   return avformat_find_stream_info(reader->format, NULL);
 }
 
@@ -88,6 +104,10 @@ static Failure open_codec(Reader *reader) {
   if (channels < 1 || channels > MAX_CHANNELS || parameters->sample_rate < MIN_RATE_HZ ||
       parameters->sample_rate > MAX_RATE_HZ) {
     return ABSURD_FORMAT;
+  }
+  if (is_amr(codec->id)) {
+    reader->amr = amr_open(parameters, reader->stream->time_base);
+    return reader->amr ? DECODED : NO_MEMORY;
   }
   reader->codec = avcodec_alloc_context3(codec);
   if (!reader->codec) return NO_MEMORY;
@@ -144,6 +164,21 @@ static double start_s(const Reader *reader) {
   return start == AV_NOPTS_VALUE ? NAN : (double)start / AV_TIME_BASE;
 }
 
+/* ---- Packets and frames ---- */
+
+static int read_packet(Reader *reader) {
+  if (reader->is_amr_file) return amr_read(reader->amr, reader->io, reader->packet);
+  return av_read_frame(reader->format, reader->packet);
+}
+
+static int send_packet(Reader *reader, const AVPacket *packet) {
+  return reader->amr ? amr_send(reader->amr, packet) : avcodec_send_packet(reader->codec, packet);
+}
+
+static int receive_frame(Reader *reader) {
+  return reader->amr ? amr_receive(reader->amr, reader->frame) : avcodec_receive_frame(reader->codec, reader->frame);
+}
+
 /* Gives the decoder's frame to the clock. */
 static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
   AVFrame *frame = av_frame_alloc();
@@ -154,6 +189,8 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
     av_frame_free(&frame);
     return DECODED;
   }
+  /* Silence has the place of what is missing. */
+  if (reader->amr && frame->flags & AV_FRAME_FLAG_CORRUPT) facts->lost_s += (double)frame->nb_samples / frame->sample_rate;
   int64_t time = reader->has_clock ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
   return clock_take(clock, frame, time == AV_NOPTS_VALUE ? NAN : time * av_q2d(reader->stream->time_base));
 }
@@ -161,13 +198,13 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
 /* Decodes one packet, or with NULL the rest in the decoder. Damage is counted, and decoding continues. */
 static Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts) {
   double packet_s = packet ? packet->duration * av_q2d(reader->stream->time_base) : 0;
-  int status = avcodec_send_packet(reader->codec, packet);
+  int status = send_packet(reader, packet);
   if (status == AVERROR(ENOMEM)) return NO_MEMORY;
   if (status < 0) {
     facts->lost_s += packet_s;
     return DECODED;
   }
-  while ((status = avcodec_receive_frame(reader->codec, reader->frame)) >= 0) {
+  while ((status = receive_frame(reader)) >= 0) {
     Failure failure = hand_over(reader, clock, facts);
     if (failure != DECODED) return failure;
   }
@@ -192,7 +229,7 @@ static Failure read_packets(Reader *reader, Part part, const ReadEvents *events,
   Failure failure = DECODED;
   int status = 0;
   for (int count = 0; failure == DECODED; count++) {
-    status = av_read_frame(reader->format, reader->packet);
+    status = read_packet(reader);
     if (status < 0) break;
     if (reader->packet->stream_index == reader->stream->index) {
       int64_t position = reader->packet->pos, time = reader->packet->pts;
@@ -261,6 +298,7 @@ static bool is_sought_by_position(const Reader *reader) {
 }
 
 static bool seek(Reader *reader, const Point *point) {
+  if (reader->is_amr_file) return point->position >= 0 && avio_seek(reader->io, point->position, SEEK_SET) >= 0;
   if (is_sought_by_position(reader)) {
     return point->position >= 0 && av_seek_frame(reader->format, -1, point->position, AVSEEK_FLAG_BYTE) >= 0;
   }
@@ -271,7 +309,7 @@ static bool seek(Reader *reader, const Point *point) {
 /* Reads up to the point's packet without decoding. False: there is none, or a later one came. */
 static bool find_packet(Reader *reader, const Point *point) {
   bool by_time = !is_sought_by_position(reader) && point->time != AV_NOPTS_VALUE;
-  while (av_read_frame(reader->format, reader->packet) >= 0) {
+  while (read_packet(reader) >= 0) {
     const AVPacket *packet = reader->packet;
     if (packet->stream_index == reader->stream->index) {
       int64_t at = by_time ? packet->pts : packet->pos, wanted = by_time ? point->time : point->position;
@@ -292,11 +330,11 @@ static Failure prime(Reader *reader) {
    * samples are skipped. The flag ends that, from the first frame on.
    */
   av_packet_side_data_remove(packet->side_data, &packet->side_data_elems, AV_PKT_DATA_SKIP_SAMPLES);
-  reader->codec->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
-  int status = avcodec_send_packet(reader->codec, packet);
+  if (reader->codec) reader->codec->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
+  int status = send_packet(reader, packet);
   av_packet_unref(packet);
-  while (status >= 0 && (status = avcodec_receive_frame(reader->codec, reader->frame)) >= 0) {
-    reader->codec->flags2 &= ~AV_CODEC_FLAG2_SKIP_MANUAL;
+  while (status >= 0 && (status = receive_frame(reader)) >= 0) {
+    if (reader->codec) reader->codec->flags2 &= ~AV_CODEC_FLAG2_SKIP_MANUAL;
     av_frame_unref(reader->frame);
   }
   return status == AVERROR(ENOMEM) ? NO_MEMORY : DECODED;
