@@ -9,7 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { join, relative } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { consoleFonts, fontRules } from "./console-fonts.ts";
 
@@ -19,8 +19,8 @@ const FOLDER = join(ROOT, "build/console");
 const LIST = "files.json";
 const STAMP = "stamp";
 
-/** Files that decide what the console's files are, besides its own sources. */
-const INPUTS = ["bun.lock", "scripts/console.ts", "scripts/console-fonts.ts", "src/lib/subtitle-text.ts"];
+/** Files that decide what the console's files are, besides its own sources and those that it shares with the program. */
+const INPUTS = ["bun.lock", "scripts/console.ts", "scripts/console-fonts.ts"];
 
 /** A file of the console as it is served. */
 type Served = {
@@ -36,6 +36,8 @@ type ConsoleList = {
   files: Served[];
   /** Folders of the npm packages of which something is inside, from the repository's folder. */
   packages: string[];
+  /** Sources of the program that the page has, too, from the repository's folder. */
+  shared: string[];
 };
 
 const TYPES: Record<string, string> = {
@@ -53,16 +55,17 @@ const TYPES: Record<string, string> = {
  * @returns the list of the files and of the packages inside
  */
 export async function buildConsole(): Promise<ConsoleList> {
-  const stamp = sourcesHash();
-  const list = join(FOLDER, LIST);
-  if (existsSync(list) && readFileSync(join(FOLDER, STAMP), "utf8") === stamp) return readList();
+  if (existsSync(join(FOLDER, LIST))) {
+    const before = readList();
+    if (readFileSync(join(FOLDER, STAMP), "utf8") === sourcesHash(before.shared)) return before;
+  }
   mkdirSync(join(ROOT, "build"), { recursive: true });
   const unfinished = mkdtempSync(join(ROOT, "build/console-"));
   try {
     const built = await bundle();
     writeFileSync(join(unfinished, LIST), `${JSON.stringify(writeFiles(unfinished, built), null, 1)}\n`);
     writeFileSync(join(unfinished, "assets.ts"), assetsModule(readList(unfinished)));
-    writeFileSync(join(unfinished, STAMP), stamp);
+    writeFileSync(join(unfinished, STAMP), sourcesHash(built.shared));
     replaceFolder(unfinished);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
@@ -85,20 +88,22 @@ function replaceFolder(unfinished: string): void {
 
 const readList = (folder = FOLDER) => JSON.parse(readFileSync(join(folder, LIST), "utf8")) as ConsoleList;
 
-function sourcesHash(): string {
+/** @param shared none are known in a folder that an earlier version of this script wrote */
+function sourcesHash(shared: readonly string[] = []): string {
   const hash = createHash("sha256");
   const own = readdirSync(SOURCE, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !entry.name.includes(".test."))
     .map(({ parentPath, name }) => join(parentPath, name))
     .sort();
-  for (const path of [...INPUTS.map((name) => join(ROOT, name)), ...own]) {
+  for (const path of [...[...INPUTS, ...shared].map((name) => join(ROOT, name)), ...own]) {
+    if (!existsSync(path)) continue;
     hash.update(`${relative(ROOT, path)}\0`).update(readFileSync(path));
   }
   return hash.digest("hex");
 }
 
-/** Hashed files by name, and the packages that the bundler took. */
-type Built = { files: Map<string, Uint8Array>; entry: string; styles: string; packages: string[] };
+/** Hashed files by name, and what the bundler took. */
+type Built = { files: Map<string, Uint8Array>; entry: string; styles: string } & Omit<ConsoleList, "files">;
 
 async function bundle(): Promise<Built> {
   const built = await Bun.build({
@@ -129,7 +134,9 @@ async function bundle(): Promise<Built> {
     ...inputs.flatMap(packageOf),
     ...fonts.flatMap(({ path }) => packageOf(relative(ROOT, path))),
   ];
-  return { files, entry, styles, packages: [...new Set(packages)].sort() };
+  const taken = inputs.map((path) => relative(ROOT, resolve(path)));
+  const shared = taken.filter((path) => /^src\/(?!console\/)/.test(path)).sort();
+  return { files, entry, styles, packages: [...new Set(packages)].sort(), shared };
 }
 
 const hashOf = (text: string | Uint8Array) => createHash("sha256").update(text).digest("hex").slice(0, 8);
@@ -145,7 +152,7 @@ function packageOf(path: string): string[] {
   return found === undefined ? [] : [found];
 }
 
-function writeFiles(folder: string, { files, entry, styles, packages }: Built): ConsoleList {
+function writeFiles(folder: string, { files, entry, styles, packages, shared }: Built): ConsoleList {
   const icon = readFileSync(join(SOURCE, "icon.svg"));
   const iconName = `icon-${hashOf(icon)}.svg`;
   const page = readFileSync(join(SOURCE, "page.html"), "utf8")
@@ -158,7 +165,7 @@ function writeFiles(folder: string, { files, entry, styles, packages }: Built): 
     ...[...files].sort(([a], [b]) => (a < b ? -1 : 1)),
   ]);
   const served = [...all].map(([name, bytes]) => writeOne(folder, name, bytes));
-  return { files: served, packages };
+  return { files: served, packages, shared };
 }
 
 /** Writes one file in its content codings. Chrome asks for brotli over TLS alone; gzip is for everybody else. */

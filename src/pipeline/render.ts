@@ -2,6 +2,7 @@ import type { Gap, Segment, TranscriptionResult } from "../domain/result.ts";
 import type { Mode, Timestamps } from "../domain/transcription.ts";
 import { srtText, vttText } from "../lib/subtitle-text.ts";
 import { toSeconds } from "../lib/time.ts";
+import { channelLabel } from "./joined-text.ts";
 import { cuesInOrder } from "./subtitles.ts";
 
 export const FORMATS = ["txt", "srt", "vtt", "json"] as const;
@@ -114,10 +115,6 @@ function toText(result: TranscriptionResult): string {
 /** Makes the label of a segment: `[channel 0] speaker_1: `, without the parts that it does not have. */
 function labelOf({ speaker, channel }: Pick<Segment, "speaker" | "channel">): string {
   return channelLabel(channel) + (speaker === undefined ? "" : `${speaker}: `);
-}
-
-function channelLabel(channel: number | undefined): string {
-  return channel === undefined ? "" : `[channel ${channel}] `;
 }
 
 /** Writes SubRip: number, times with a comma before the milliseconds, lines, empty line. */

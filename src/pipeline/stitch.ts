@@ -11,6 +11,7 @@ import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { CHUNK_GAP_SAMPLES, layoutChunk, restoreTime } from "./chunk-audio.ts";
 import { divideText } from "./divide-text.ts";
 import type { SpanMs } from "./guards.ts";
+import { joinedText } from "./joined-text.ts";
 
 /** A segment without its number, which is known only when all segments are. */
 export type LooseSegment = Omit<Segment, "index">;
@@ -224,20 +225,11 @@ export function assembleResult(input: AssembleInput): TranscriptionResult {
     durationMs,
     channels,
     languages: [...new Set(segments.map(({ language }) => language))],
-    text: joinText(segments, request.channelMode === "separate"),
+    text: joinedText(segments, request.channelMode === "separate"),
     segments,
     warnings: WARNINGS.filter((warning) => found.has(warning)),
     gaps,
   };
-}
-
-/**
- * Joins the segments to one text, with spaces between them. With channel mode `separate` each segment is a line that begins
- * with its channel, such as `[channel 0] `.
- */
-function joinText(segments: readonly Segment[], isSeparate: boolean): string {
-  if (!isSeparate) return segments.map(({ text }) => text).join(" ");
-  return segments.map(({ channel, text }) => `[channel ${channel ?? 0}] ${text}`).join("\n");
 }
 
 function byTime(a: { startMs: number; channel?: number }, b: { startMs: number; channel?: number }): number {

@@ -54,6 +54,8 @@ const VTT_TIMES =
   /^(?:(\d{2,}):)?([0-5]\d):([0-5]\d)\.(\d{3}) --> (?:(\d{2,}):)?([0-5]\d):([0-5]\d)\.(\d{3})$/;
 const ESCAPES: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", "&gt;": ">" };
 
+const unescaped = (text: string) => text.replace(/&(?:amp|lt|gt);/g, (entity) => ESCAPES[entity] ?? entity);
+
 /** Parses the part of WebVTT (sections 4.1 and 4.2.2) that the program writes: cues without settings, at most one voice span. */
 export function parseVtt(text: string): ParsedCue[] {
   const [header, ...blocks] = text.replace(/\n$/, "").split("\n\n");
@@ -62,15 +64,15 @@ export function parseVtt(text: string): ParsedCue[] {
     const [times = "", ...payload] = block.split("\n");
     const match = VTT_TIMES.exec(times);
     if (!match) throw new Error(`no times: ${times}`);
-    const voice = /^<v ([^<>&\n]+)>([\s\S]*)<\/v>$/.exec(payload.join("\n"));
+    const voice = /^<v ((?:[^<>&\n]|&(?:amp|lt|gt);)+)>([\s\S]*)<\/v>$/.exec(payload.join("\n"));
     const spoken = voice?.[2] ?? payload.join("\n");
     if (/[<>]/.test(spoken) || /&(?!amp;|lt;|gt;)/.test(spoken)) throw new Error(`not escaped: ${spoken}`);
-    const lines = spoken.replace(/&(?:amp|lt|gt);/g, (entity) => ESCAPES[entity] ?? entity).split("\n");
+    const lines = unescaped(spoken).split("\n");
     return {
       startMs: milliseconds(...match.slice(1, 5)),
       endMs: milliseconds(...match.slice(5, 9)),
       lines,
-      ...(voice?.[1] === undefined ? {} : { speaker: voice[1] }),
+      ...(voice?.[1] === undefined ? {} : { speaker: unescaped(voice[1]) }),
     };
   });
   requireOrder(cues);

@@ -29,8 +29,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...["engine/engine.ts", "engine/executor.ts"],
   ],
   http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
-  // It runs in browsers: only types of the wire, and only as `import type`.
-  console: ["http/wire/schemas.ts", "http/wire/console.ts", "lib/subtitle-text.ts"],
+  // It runs in browsers: of the wire and the domain only types, and only as `import type`.
+  console: [
+    ...["http/wire/schemas.ts", "http/wire/console.ts", "domain/result.ts"],
+    ...["pipeline/render.ts", "pipeline/joined-text.ts", "lib/text-pieces.ts"],
+  ],
   cli: [
     "app.ts",
     "local.ts",
@@ -109,9 +112,12 @@ describe("tidy", () => {
     expect(refused).toEqual([]);
   });
 
-  test("the console loads nothing of the program but the text of subtitles", () => {
+  test("the console loads nothing of the program but what renders a result", () => {
     const loaded = loadedBy("console/main.tsx");
-    expect(loaded.filter((path) => !path.startsWith("console/"))).toEqual(["lib/subtitle-text.ts"]);
+    expect(loaded.filter((path) => !path.startsWith("console/")).sort()).toEqual([
+      ...["lib/in-slices.ts", "lib/subtitle-text.ts", "lib/text-pieces.ts", "lib/time.ts"],
+      ...["pipeline/joined-text.ts", "pipeline/render.ts", "pipeline/subtitles.ts"],
+    ]);
     expect(loaded).toContain("console/session.ts");
   });
 

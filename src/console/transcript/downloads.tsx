@@ -9,6 +9,8 @@ import { Icon } from "../parts/icons.tsx";
 import { askWithKey, read } from "../session.ts";
 import { words } from "../words/words.ts";
 import {
+  asWritten,
+  canRender,
   type Edited,
   FORMATS,
   type Format,
@@ -33,7 +35,9 @@ export function Downloads({ model, one }: { model: TranscriptModel; one: Transcr
   const isEdited = corrected > 0 || Object.keys(names).length > 0;
   const result = model.result.value;
   if (!result) return null;
-  const edited: Edited = { result, textOf: model.textOf, nameOf: (speaker) => names[speaker] };
+  const isSeparate = one.request.channel_mode === "separate";
+  const edited: Edited = { result, isSeparate, textOf: model.textOf, nameOf: (speaker) => names[speaker] };
+  const wanted = isEdited && !isOriginal.value ? edited : asWritten(result, isSeparate);
   const name = plainName(nameOf(one));
   const guarded = (work: () => Promise<void>) => () => {
     failure.value = undefined;
@@ -44,7 +48,7 @@ export function Downloads({ model, one }: { model: TranscriptModel; one: Transcr
   const download = (format: Format) =>
     guarded(async () => {
       const fileName = `${name}.${ENDINGS[format]}`;
-      if (isEdited && !isOriginal.value) return saveAs(fileName, renderEdited(edited, format));
+      if (wanted === edited) return saveAs(fileName, renderEdited(edited, format));
       const answer = await askWithKey(`v1/transcriptions/${one.id}/result?format=${format}`);
       saveAs(fileName, await answer.blob());
     });
@@ -66,16 +70,19 @@ export function Downloads({ model, one }: { model: TranscriptModel; one: Transcr
       <ul class="download-list">
         {FORMATS.map((format) => (
           <li key={format}>
-            <button type="button" class="quiet" onClick={download(format)}>
+            <button
+              type="button"
+              class="quiet"
+              disabled={wanted === edited && !canRender(edited, format)}
+              title={canRender(edited, format) ? undefined : t.noTimes}
+              onClick={download(format)}
+            >
               <Icon name="download" /> {t.formats[format]}
             </button>
           </li>
         ))}
         <li>
-          <CopyButton
-            label={t.copyText}
-            text={() => (isEdited && !isOriginal.value ? renderEdited(edited, "text") : result.text)}
-          />
+          <CopyButton label={t.copyText} text={() => renderEdited(wanted, "text")} />
         </li>
         {model.player.value && <SoundDownloads {...{ model, one, name, edited, guarded }} />}
       </ul>

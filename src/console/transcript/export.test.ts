@@ -1,110 +1,188 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { TranscriptionResult } from "../../http/wire/schemas.ts";
+import { renderResult, resultBody } from "../../pipeline/render.ts";
+import { assembleResult } from "../../pipeline/stitch.ts";
 import { CONVERSATION, madeTranscript } from "../../testing/console-transcripts.ts";
 import { parseSrt, parseVtt } from "../../testing/subtitle-parsers.ts";
-import { type Edited, plainName, referenceText, renderEdited } from "./export.ts";
+import {
+  asWritten,
+  canRender,
+  type Edited,
+  FORMATS,
+  plainName,
+  referenceText,
+  renderEdited,
+} from "./export.ts";
 
 const { result } = madeTranscript(CONVERSATION.slice(0, 3));
 
 /** The transcript with one corrected text and one named speaker. */
 const edited: Edited = {
-  result,
+  ...asWritten(result, false),
   textOf: (index) => (index === 0 ? "Corrected" : (result.segments[index]?.text ?? "")),
   nameOf: (speaker) => (speaker === "speaker_2" ? "Asha" : undefined),
 };
 
-describe("an export with corrections", () => {
-  test("as SRT has numbered cues with names, and times with a comma", () => {
-    const [first = "", second = ""] = renderEdited(edited, "srt").split("\n\n");
+/** A call with a channel for each side. */
+const call: Edited = (() => {
+  const segments = result.segments.map(({ speaker: _, ...segment }, index) => ({
+    ...segment,
+    channel: index % 2,
+  }));
+  return { ...asWritten({ ...result, segments }, true), textOf: edited.textOf };
+})();
+
+describe("a download with corrections", () => {
+  const [, second = "", third = ""] = result.segments.map(({ text }) => text);
+  const oneCue = (text: string, start: string, end: string) => `${start} --> ${end}\n${text}\n`;
+
+  test("has names where the server has labels, and its form", () => {
+    const [first, rest] = renderEdited(edited, "srt").split("\n\n", 2);
     expect(first).toBe("1\n00:00:00,300 --> 00:00:03,500\nspeaker_1: Corrected");
-    expect(second.split("\n").slice(0, 2)).toEqual(["2", "00:00:04,300 --> 00:00:07,500"]);
-    expect(second).toContain("Asha: ");
-  });
-
-  test("as VTT begins with its name, and has times with a point", () => {
-    expect(renderEdited(edited, "vtt")).toStartWith("WEBVTT\n\n00:00:00.300 --> 00:00:03.500\n");
-  });
-
-  test("as text has a paragraph for each turn", () => {
-    const paragraphs = renderEdited(edited, "text").trim().split("\n\n");
-    expect(paragraphs.map((text) => text.split(":")[0])).toEqual(["speaker_1", "Asha"]);
-  });
-
-  test("as JSON is a result with the corrected text in both places", () => {
+    expect(rest).toStartWith("2\n00:00:04,300 --> ");
+    expect(rest).toContain("\nAsha: ");
+    const cue = oneCue("<v speaker_1>Corrected</v>", "00:00:00.300", "00:00:03.500");
+    expect(renderEdited(edited, "vtt")).toStartWith(`WEBVTT\n\n${cue}\n`);
+    expect(renderEdited(edited, "vtt")).toContain("\n<v Asha>");
+    expect(renderEdited(edited, "text")).toBe(`speaker_1: Corrected\nAsha: ${second} ${third}\n`);
     const json = JSON.parse(renderEdited(edited, "json"));
     expect(json.segments[0]).toMatchObject({ text: "Corrected", speaker: "speaker_1", start: 0.3 });
     expect(json.segments[1].speaker).toBe("Asha");
-    expect(json.text).toStartWith("Corrected ");
+    expect(json.text).toBe(`Corrected ${second} ${third}`);
   });
 
-  test("cuts long segments into cues of two lines, and loses no word and no time", () => {
-    const words = Array.from({ length: 60 }, (_, index) => `word${index}`);
-    const long: Edited = { ...edited, textOf: (index) => (index === 0 ? words.join(" ") : "") };
-    const cues = renderEdited(long, "vtt").trim().split("\n\n").slice(1);
-    expect(cues.length).toBeGreaterThan(3);
-    const lines = cues.map((cue) => cue.split("\n").slice(1));
-    expect(Math.max(...lines.map((cue) => cue.length))).toBeLessThanOrEqual(3);
-    expect(lines.flat().join(" ")).toBe(`speaker_1: ${words.join(" ")}`);
-    const times = cues.map((cue) => cue.split("\n")[0]?.split(" --> ") ?? []);
-    expect(times[0]?.[0]).toBe("00:00:00.300");
-    expect(times.at(-1)?.[1]).toBe("00:00:03.500");
-    for (const [index, [start]] of times.entries()) if (index > 0) expect(start).toBe(times[index - 1]?.[1]);
+  test("keeps the channels of a call, in every form and counted from 0", () => {
+    const cues = renderEdited(call, "srt").split("\n\n");
+    expect(cues[0]).toBe("1\n00:00:00,300 --> 00:00:03,500\n[channel 0] Corrected");
+    expect(cues[1]).toContain("\n[channel 1] ");
+    expect(renderEdited(call, "vtt")).toContain("\n[channel 0] Corrected\n");
+    const text = `[channel 0] Corrected\n[channel 1] ${second}\n[channel 0] ${third}`;
+    expect(renderEdited(call, "text")).toBe(`${text}\n`);
+    expect(JSON.parse(renderEdited(call, "json"))).toMatchObject({
+      text,
+      segments: [{ channel: 0 }, { channel: 1 }, { channel: 0 }],
+    });
+  });
+
+  test("leaves out what was corrected to nothing; JSON has its place", () => {
+    const without: Edited = { ...call, textOf: (index) => (index === 0 ? "" : call.textOf(index)) };
+    expect(renderEdited(without, "text")).toBe(`[channel 1] ${second}\n[channel 0] ${third}\n`);
+    expect(renderEdited(without, "srt")).toStartWith("1\n00:00:04,300 --> ");
+    const json = JSON.parse(renderEdited(without, "json"));
+    expect([json.segments.length, json.segments[0].text]).toEqual([3, ""]);
+    expect(json.text).toBe(`[channel 1] ${second}\n[channel 0] ${third}`);
+  });
+
+  test("has no subtitles where the segments have no times", () => {
+    const segments = result.segments.map(({ start: _, end: __, ...segment }) => segment);
+    const untimed: Edited = { ...edited, result: { ...result, segments } };
+    expect(FORMATS.filter((format) => canRender(untimed, format))).toEqual(["text", "json"]);
+    const json = JSON.parse(renderEdited(untimed, "json"));
+    expect(json.segments[0]).toEqual({ ...segments[0], text: "Corrected" });
+    expect(FORMATS.filter((format) => canRender(edited, format))).toEqual([...FORMATS]);
   });
 });
 
-test("whatever a person types, subtitles are valid and have the same text in the order of its times", () => {
-  const typed = fc.oneof(
-    fc.constantFrom(
-      ...[
-        "a",
-        "नमस्ते",
-        "-->",
-        "00:00:01,000 --> 00:00:02,000",
-        "<i>",
-        "&lt;b>",
-        "{\\an8}",
-        "\\N",
-        "WEBVTT",
-        "1",
-      ],
-      ...["line\nline", "\n\n", "\r\n", "\u2028", "\u0085", "<v x>"],
+/** What the server makes of segments that begin at any times, and what it sends of it. */
+const served = fc
+  .record({
+    isSeparate: fc.boolean(),
+    isDiarized: fc.boolean(),
+    isTimed: fc.boolean(),
+    said: fc.array(
+      fc.record({
+        startMs: fc.integer({ min: 0, max: 10_000 }),
+        lastsMs: fc.integer({ min: 1, max: 9_000 }),
+        text: fc.lorem({ maxCount: 30 }),
+        number: fc.integer({ min: 0, max: 1 }),
+        confidence: fc.double({ min: 0, max: 1, noNaN: true }),
+      }),
+      { maxLength: 12 },
     ),
-    fc.string({ maxLength: 60, unit: "grapheme" }),
-  );
-  const said = fc.record({
-    startMs: fc.integer({ min: 0, max: 10_000 }),
-    lastsMs: fc.integer({ min: 0, max: 9_000 }),
-    texts: fc.array(typed, { maxLength: 40 }),
+  })
+  .map(({ isSeparate, isDiarized, isTimed, said }) => {
+    const segments = said.map(({ startMs, lastsMs, text, number, confidence }) => ({
+      ...{ startMs, endMs: startMs + lastsMs, text, confidence, language: "en" },
+      ...(isSeparate ? { channel: number } : {}),
+      ...(isDiarized ? { speaker: `speaker_${number + 1}` } : {}),
+    }));
+    const content = assembleResult({
+      ...{ segments, durationMs: 20_000.4, channels: isSeparate ? 2 : 1, warnings: [] },
+      gaps: said.length > 5 ? [{ startMs: 1, endMs: 7, reason: "engine_error" }] : [],
+      request: { channelMode: isSeparate ? "separate" : "mix" },
+    });
+    const info = { id: result.id, model: "m", version: "1", mode: "native" } as const;
+    const body = resultBody({ ...info, timestamps: isTimed ? "segment" : "none" }, content);
+    const wire = JSON.parse(JSON.stringify(body)) as TranscriptionResult;
+    return { content, wire, body, isSeparate };
   });
-  const letters = (text: string) => [...text.replaceAll(/[\s\p{Cc}\u2060]/gu, "")].sort().join("");
+
+test("without a change, each form is that of the server, byte for byte", () => {
   fc.assert(
-    fc.property(fc.array(said, { maxLength: 12 }), typed, (list, name) => {
-      const ordered = list.toSorted((a, b) => a.startMs - b.startMs);
-      const texts = ordered.map((each) => each.texts.join(" "));
-      const segments = ordered.map(({ startMs, lastsMs }, index) => ({
-        ...{ index, start: startMs / 1000, end: (startMs + lastsMs) / 1000, text: "", language: "en" },
-        ...{ confidence: 1, channel: index % 2, speaker: `speaker_${index}` },
-      }));
-      const from = { result: { ...result, segments }, textOf: (at: number) => texts[at] ?? "" };
-      const names = (speaker: string) => (speaker === "speaker_0" ? name : undefined);
-      const spoken = texts.map((text, at) =>
-        letters(text) === "" ? "" : `${names(`speaker_${at}`) ?? `speaker_${at}`}:${text}`,
-      );
-      const said = letters(spoken.join(""));
-      const shown = (cues: { lines: string[] }[]) => letters(cues.flatMap(({ lines }) => lines).join(""));
-      const srt = renderEdited({ ...from, nameOf: names }, "srt");
-      expect(shown(parseSrt(srt))).toBe(letters(said.replaceAll("{", "(").replaceAll("}", ")")));
-      const vtt = renderEdited({ ...from, nameOf: names }, "vtt");
-      if (said !== "") expect(shown(parseVtt(vtt))).toBe(said);
+    fc.property(served, ({ content, wire, body, isSeparate }) => {
+      const unchanged = asWritten(wire, isSeparate);
+      expect(renderEdited(unchanged, "json")).toBe(JSON.stringify(body));
+      for (const [format, file] of [
+        ["text", "txt"],
+        ["srt", "srt"],
+        ["vtt", "vtt"],
+      ] as const) {
+        if (canRender(unchanged, format))
+          expect(renderEdited(unchanged, format)).toBe(renderResult(content, file));
+      }
     }),
     { numRuns: 300 },
   );
 });
 
+test("whatever a person types, subtitles are valid and have the same text in the order of its times", () => {
+  const typed = fc.oneof(
+    fc.constantFrom(
+      ...["a", "नमस्ते", "-->", "00:00:01,000 --> 00:00:02,000", "<i>", "&lt;b>", "{\\an8}", "\\N", "WEBVTT"],
+      ...["1", "line\nline", "\n\n", "\r\n", "\u2028", "\u0085", "<v x>"],
+    ),
+    fc.string({ maxLength: 60, unit: "grapheme" }),
+  );
+  const letters = (text: string) => [...text.replaceAll(/[\s\p{Cc}\u2060]/gu, "")].sort().join("");
+  const shown = (cues: readonly { lines: string[] }[]) =>
+    letters(cues.flatMap(({ lines }) => lines).join(""));
+  fc.assert(
+    fc.property(
+      served,
+      fc.array(typed, { minLength: 12, maxLength: 12 }),
+      typed,
+      ({ wire, isSeparate }, texts, name) => {
+        const from: Edited = {
+          ...asWritten(wire, isSeparate),
+          textOf: (at) => texts[at] ?? "",
+          nameOf: (speaker) => (speaker === "speaker_1" ? name : undefined),
+        };
+        if (!canRender(from, "srt")) return;
+        const spoken = wire.segments.filter(({ index }) => letters(texts[index] ?? "") !== "");
+        const labels = spoken.map(({ channel }) => (channel === undefined ? "" : `[channel ${channel}]`));
+        const said = spoken.map(({ index }) => texts[index]);
+        const nameOf = (speaker = "") =>
+          (speaker === "speaker_1" && letters(name) !== "" ? name : speaker) + (speaker === "" ? "" : ":");
+        const srt = letters([...labels, ...said, ...spoken.map(({ speaker }) => nameOf(speaker))].join(""));
+        expect(shown(parseSrt(renderEdited(from, "srt")))).toBe(
+          letters(srt.replaceAll("{", "(").replaceAll("}", ")")),
+        );
+        const vtt = letters([...labels, ...said].join(""));
+        const voiced = vtt === "" ? [] : parseVtt(renderEdited(from, "vtt"));
+        expect(shown(voiced)).toBe(vtt);
+        const heard = new Set(voiced.map(({ speaker }) => letters(speaker ?? "")));
+        expect(heard).toEqual(
+          new Set(spoken.map(({ speaker }) => letters(nameOf(speaker).replace(/:$/, "")))),
+        );
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
 test("the text of a pair goes channel after channel", () => {
-  const segments = result.segments.map((segment, index) => ({ ...segment, channel: index % 2 }));
-  const text = referenceText({ ...edited, result: { ...result, segments }, textOf: (index) => `t${index}` });
-  expect(text).toBe("t0 t2 t1\n");
+  expect(referenceText({ ...call, textOf: (index) => `t${index}` })).toBe("t0 t2 t1\n");
 });
 
 test("names of files lose their endings and what file systems refuse", () => {

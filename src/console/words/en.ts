@@ -181,7 +181,7 @@ export const en = {
     segments: "Transcript",
     unsure: "unsure",
     unsureHelp: "The model was not sure here. Listen to it.",
-    channel: (number: number) => `Channel ${number + 1}`,
+    channel: (number: number) => `Channel ${number}`,
     edited: "corrected",
     edit: "Correct",
     editing: "Correct this text",
@@ -315,6 +315,7 @@ export const en = {
         : count === 1
           ? "With 1 correction and my names"
           : `With ${count} corrections and my names`,
+    noTimes: "This transcript has no times, so subtitles cannot have your corrections.",
     formats: { srt: "Subtitles (SRT)", vtt: "Subtitles (VTT)", text: "Text", json: "JSON" },
     pair: "Pair for “shruti benchmark”",
     pairHelp:
