@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { linkTo, route } from "./lib/address.ts";
 import { asFailure, type Failure, isConnected } from "./lib/api.ts";
 import { money } from "./lib/format.ts";
+import { canDrop } from "./lib/pointer.ts";
 import { forgetEverything } from "./list/forgetting.ts";
 import { RecordingList } from "./list/list.tsx";
 import { loadNames } from "./list/names.ts";
@@ -12,12 +13,13 @@ import { AskingButton } from "./parts/asking-button.tsx";
 import { FailureBox } from "./parts/failure-box.tsx";
 import { Icon } from "./parts/icons.tsx";
 import { KeysDialog, openKeys } from "./parts/keys-dialog.tsx";
+import { Menu } from "./parts/menu.tsx";
 import { PreferenceFields } from "./parts/preference-fields.tsx";
 import { account, isSignedIn, resumeSession, signOut } from "./session.ts";
 import { Mark, SignIn } from "./sign-in.tsx";
 import { TranscriptView } from "./transcript/transcript.tsx";
 import { isUploadOpen, offerUpload, UploadDialog } from "./uploads/upload-dialog.tsx";
-import { isSending, restoreUploads } from "./uploads/uploads.ts";
+import { isOnItsWay, restoreUploads } from "./uploads/uploads.ts";
 import { words } from "./words/words.ts";
 
 type AdminPart = typeof import("./admin/admin.tsx");
@@ -94,7 +96,8 @@ function Nothing() {
   return (
     <div class="nothing">
       <Icon name={isEmpty ? "upload" : "list"} size={28} />
-      <p>{isEmpty ? t.pickNone : t.pick}</p>
+      <h1 class="unseen">{words.value.list.title}</h1>
+      <p>{isEmpty ? (canDrop ? t.pickNone : t.pickNoneWithoutDrop) : t.pick}</p>
       {isEmpty && (
         <button type="button" class="primary" onClick={() => offerUpload()}>
           <Icon name="plus" /> {words.value.header.newUpload}
@@ -124,26 +127,23 @@ function Header() {
         <Icon name="keyboard" />
         <span class="unseen">{t.help}</span>
       </button>
-      <details class="menu">
-        <summary title={t.settings}>
-          <Icon name="settings" />
-          <span class="unseen">{t.settings}</span>
-        </summary>
-        <div class="menu-body">
-          <PreferenceFields />
-          <a href="docs">{t.api}</a>
-          <Forget />
-          <AskingButton
-            question={t.signOutSure}
-            isNeeded={() => isSending.value}
-            yes={t.signOut}
-            no={words.value.cancel}
-            act={() => signOut()}
-          >
-            <Icon name="signOut" /> {t.signOut}
-          </AskingButton>
-        </div>
-      </details>
+      <Menu>
+        <PreferenceFields />
+        {/* In another tab: the key of this one may be in memory alone. */}
+        <a href="docs" target="_blank" rel="noopener">
+          {t.api}
+        </a>
+        <Forget />
+        <AskingButton
+          question={t.signOutSure}
+          isNeeded={() => isOnItsWay.value}
+          yes={t.signOut}
+          no={words.value.cancel}
+          act={() => signOut()}
+        >
+          <Icon name="signOut" /> {t.signOut}
+        </AskingButton>
+      </Menu>
     </header>
   );
 }

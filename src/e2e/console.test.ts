@@ -5,7 +5,12 @@ import { join } from "node:path";
 import type { Download, Page } from "playwright-core";
 import { findChromium } from "../testing/chromium.ts";
 import { ADMIN_VIEWS, showMadeAdmin } from "../testing/console-admin.ts";
-import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
+import {
+  type ConsoleBrowser,
+  downloaded,
+  openConsoleBrowser,
+  signInWith,
+} from "../testing/console-browser.ts";
 import { CONVERSATION, madeTranscript, SCRIPTS, showMade } from "../testing/console-transcripts.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { formatOf, pcmOf, samplePath, utterancesIn, wavFile } from "./samples.ts";
@@ -250,7 +255,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     const pair = join(folder, "pair");
     const files: Download[] = [];
     page.on("download", (download) => files.push(download));
-    await page.getByRole("button", { name: "Pair for “shruti benchmark”" }).click();
+    await page.getByRole("button", { name: "Recording and text, to measure models" }).click();
     await until("both files are saved", () => files.length === 2);
     for (const file of files) await file.saveAs(join(pair, file.suggestedFilename()));
     page.removeAllListeners("download");
@@ -308,7 +313,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await session.send("Network.emulateNetworkConditions", { ...conditions, uploadThroughput: SLOW / 20 });
     await page.locator("details.menu summary").click();
     await page.getByRole("button", { name: "Sign out" }).click();
-    await page.locator("dialog").getByText("A recording is being sent.").waitFor();
+    await page.locator("dialog").getByText("A recording is still on its way").waitFor();
     await page.locator("dialog").getByRole("button", { name: "Cancel" }).click();
     await page.locator("dialog").waitFor({ state: "detached" });
     page.once("dialog", (dialog) => void dialog.accept());
@@ -460,17 +465,4 @@ function freePort(): number {
   const { port } = probe;
   probe.stop(true);
   return port;
-}
-
-/** Does something that begins a download, and reads the file. */
-async function downloaded(
-  page: Page,
-  act: () => Promise<void>,
-): Promise<{ name: string; text: string; path: string }> {
-  const [download] = await Promise.all([page.waitForEvent("download"), act()] as [
-    Promise<Download>,
-    Promise<void>,
-  ]);
-  const path = await download.path();
-  return { name: download.suggestedFilename(), text: readFileSync(path, "utf8"), path };
 }

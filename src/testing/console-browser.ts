@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Download, type Page } from "playwright-core";
 import { findChromium } from "./chromium.ts";
 
 /** A browser of its own, and what its pages did that they must not do. */
@@ -74,6 +74,18 @@ export async function openConsoleBrowser(options: BrowserOptions = {}): Promise<
       rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     },
   };
+}
+
+/** Does something that begins a download, and reads the file. */
+export async function downloaded(
+  page: Page,
+  act: () => Promise<void>,
+): Promise<{ name: string; text: string }> {
+  const [download] = await Promise.all([page.waitForEvent("download"), act()] as [
+    Promise<Download>,
+    Promise<void>,
+  ]);
+  return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
 }
 
 /** Signs in with a project key. */

@@ -4,6 +4,7 @@ import { isConnected } from "../lib/api.ts";
 import { moment } from "../lib/format.ts";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
+import { Menu } from "../parts/menu.tsx";
 import { PreferenceFields } from "../parts/preference-fields.tsx";
 import { Mark } from "../sign-in.tsx";
 import { words } from "../words/words.ts";
@@ -73,19 +74,13 @@ function Header() {
       </a>
       <span class="spring" />
       {until !== undefined && <span class="muted small wide-only">{t.admin.until(moment(until))}</span>}
-      <details class="menu">
-        <summary title={t.header.settings}>
-          <Icon name="settings" />
-          <span class="unseen">{t.header.settings}</span>
-        </summary>
-        <div class="menu-body">
-          <PreferenceFields />
-          <a href={linkTo()}>{t.list.title}</a>
-          <button type="button" onClick={() => void endSession()}>
-            <Icon name="signOut" /> {t.admin.signOut}
-          </button>
-        </div>
-      </details>
+      <Menu>
+        <PreferenceFields />
+        <a href={linkTo()}>{t.list.title}</a>
+        <button type="button" onClick={() => void endSession()}>
+          <Icon name="signOut" /> {t.admin.signOut}
+        </button>
+      </Menu>
     </header>
   );
 }

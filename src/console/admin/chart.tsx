@@ -84,7 +84,8 @@ function optionsOf(
     height: HEIGHT_PX,
     legend: { show: false },
     cursor: { show: false },
-    padding: [8, 8, 0, 0],
+    // Half of the last time of the axis is beside its mark.
+    padding: [8, 24, 0, 0],
     scales: {
       // Bars are as wide as their day: the first and the last have room for all of it.
       ...(isBars

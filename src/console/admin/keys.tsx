@@ -1,13 +1,13 @@
 import { useSignal } from "@preact/signals";
 import type { Key, KeyCreated, KeyList, Project, ProjectList } from "../../http/wire/console.ts";
-import { ago, day, moment } from "../lib/format.ts";
+import { ago, moment } from "../lib/format.ts";
 import { now } from "../list/transcriptions.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { en } from "../words/en.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
-import { ActButton, FormDialog, Shown, Table } from "./parts.tsx";
+import { ActButton, Day, FormDialog, Shown, Table } from "./parts.tsx";
 
 /** Projects of an organization, and their keys. */
 export function Keys({ organizationId }: { organizationId: string }) {
@@ -143,7 +143,7 @@ function KeyTable({ keys, projects, onChange }: KeyTableProps) {
         label={t.keys}
         rows={keys}
         keyOf={({ id }) => id}
-        empty={t.noData}
+        empty={t.nothingThere}
         columns={[
           { title: t.name, cell: ({ name }) => name },
           { title: t.keyBeginning, cell: ({ hint }) => <code>{hint}</code> },
@@ -155,7 +155,7 @@ function KeyTable({ keys, projects, onChange }: KeyTableProps) {
             cell: ({ last_used_at: at }) =>
               at === null ? t.never : <span title={moment(at)}>{ago(at, now.value)}</span>,
           },
-          { title: t.expires, cell: ({ expires_at: at }) => (at === null ? t.never : day(at)) },
+          { title: t.expires, cell: ({ expires_at: at }) => (at === null ? t.never : <Day of={at} />) },
           {
             title: t.revoke,
             cell: ({ id, name, state }) =>

@@ -166,7 +166,7 @@ function Ledger({ ledger }: { ledger: Loaded<LedgerList> }) {
             label={t.ledger}
             rows={[...data, ...more.value]}
             keyOf={({ sequence }) => String(sequence)}
-            empty={t.noData}
+            empty={t.nothingThere}
             columns={[
               { title: t.number, isNumber: true, cell: ({ sequence }) => sequence },
               { title: t.event, cell: ({ kind }) => t.ledgerKinds[kind] ?? kind },

@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { Organization, OrganizationChange, OrganizationList } from "../../http/wire/console.ts";
 import { goTo, linkTo } from "../lib/address.ts";
-import { bytes, count, day, money } from "../lib/format.ts";
+import { bytes, count, money } from "../lib/format.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
-import { FormDialog, type FormField, Shown, Table } from "./parts.tsx";
+import { Day, FormDialog, type FormField, Shown, Table } from "./parts.tsx";
 
 const REFRESH_MS = 15_000;
 
@@ -81,7 +81,7 @@ function OrganizationTable({ rows }: { rows: readonly Organization[] }) {
         },
         { title: t.stored, isNumber: true, cell: (row) => bytes(row.stored_bytes) },
         { title: t.weight, isNumber: true, cell: ({ weight }) => count(weight) },
-        { title: t.created, cell: ({ created_at: createdAt }) => day(createdAt) },
+        { title: t.created, cell: ({ created_at: createdAt }) => <Day of={createdAt} /> },
       ]}
     />
   );

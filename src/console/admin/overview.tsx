@@ -5,6 +5,7 @@ import type { Overview as OverviewData, Series } from "../../http/wire/console.t
 import { linkTo } from "../lib/address.ts";
 import { bytes, count, length, moment } from "../lib/format.ts";
 import { Icon } from "../parts/icons.tsx";
+import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { words } from "../words/words.ts";
 import { useLoaded } from "./admin-session.ts";
 import { Chart, type ChartSeries } from "./chart.tsx";
@@ -42,15 +43,7 @@ function Readiness({ data }: { data: OverviewData }) {
       <div>
         <strong>{ready ? t.ready : t.notReady}</strong>{" "}
         <span class="muted">{t.running(version, moment(startedAt))}</span>
-        {reasons.length > 0 && (
-          <ul>
-            {reasons.map((reason) => (
-              <li key={reason} lang="en">
-                {reason}
-              </li>
-            ))}
-          </ul>
-        )}
+        {reasons.length > 0 && <SaidInEnglish>{reasons.join(" ")}</SaidInEnglish>}
         {!clock.trusted && <p>{t.clockInDoubt(moment(now), moment(clock.expected))}</p>}
       </div>
     </section>
@@ -205,7 +198,7 @@ function Workers({ data: { models } }: { data: OverviewData }) {
         label={t.workers}
         rows={models}
         keyOf={(row) => row.id}
-        empty={t.noData}
+        empty={t.noWorkers}
         columns={[
           { title: t.model, cell: (row) => row.id },
           { title: t.state, cell: (row) => <span lang="en">{row.state}</span> },

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { asFailure, type Failure } from "../lib/api.ts";
+import { day } from "../lib/format.ts";
 import { AskingButton } from "../parts/asking-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
@@ -49,6 +50,9 @@ export function Table<T>({ label, rows, keyOf, columns, empty }: TableProps<T>) 
     </section>
   );
 }
+
+/** A date in one line. */
+export const Day = ({ of }: { of: string }) => <span class="numbers">{day(of)}</span>;
 
 /** Shows what was read, or why it was not. */
 export function Shown<T>({ of, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {

@@ -7,13 +7,14 @@ import type {
   DeliveryList,
   Redelivered,
 } from "../../http/wire/console.ts";
-import { ago, bytes, clock, count, day, moment, percent } from "../lib/format.ts";
+import { ago, bytes, clock, count, languageName, moment, percent } from "../lib/format.ts";
 import { StateMark } from "../list/list.tsx";
 import { FILTERS, type Filter, now } from "../list/transcriptions.ts";
 import { announce } from "../parts/announce.tsx";
+import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
-import { ActButton, Shown, Table } from "./parts.tsx";
+import { ActButton, Day, Shown, Table } from "./parts.tsx";
 
 const REFRESH_MS = 5000;
 const PAGE = 50;
@@ -101,7 +102,7 @@ function TranscriptionTable({ rows, onChange }: TranscriptionTableProps) {
           ),
         },
         { title: t.length, isNumber: true, cell: (row) => clock(row.duration_seconds) },
-        { title: t.language, cell: ({ language }) => language },
+        { title: t.language, cell: ({ language }) => languageName(language) },
         { title: t.model, cell: ({ model }) => <span class="numbers">{model}</span> },
         { title: t.project, cell: (row) => <code title={row.project_id}>…{row.project_id.slice(-6)}</code> },
         {
@@ -137,6 +138,8 @@ function TranscriptionTable({ rows, onChange }: TranscriptionTableProps) {
   );
 }
 
+const namesOf = (codes: readonly string[]) => codes.map((code) => languageName(code)).join(", ");
+
 /** Installed models, and files that cannot be used. */
 export function Models() {
   const t = words.value.admin;
@@ -152,16 +155,16 @@ export function Models() {
               label={t.views.models}
               rows={data}
               keyOf={({ id }) => id}
-              empty={t.noData}
+              empty={t.nothingThere}
               columns={[
                 { title: t.name, cell: ({ name, id }) => <span title={name}>{id}</span> },
                 { title: t.version, cell: ({ version }) => version },
                 { title: t.family, cell: ({ family }) => family },
                 { title: t.size, isNumber: true, cell: (model) => bytes(model.bytes) },
-                { title: t.languages, cell: ({ languages }) => languages.map(({ code }) => code).join(" ") },
+                { title: t.languages, cell: ({ languages }) => namesOf(languages.map(({ code }) => code)) },
                 {
                   title: t.standard,
-                  cell: (model) => (model.default ? t.standard : model.default_languages.join(" ")),
+                  cell: (model) => (model.default ? t.standard : namesOf(model.default_languages)),
                 },
                 { title: t.licence, cell: ({ licence }) => licence },
                 { title: t.source, cell: ({ source }) => source },
@@ -170,11 +173,9 @@ export function Models() {
             {problems.length > 0 && (
               <div class="note">
                 <h3>{t.modelProblems}</h3>
-                <ul lang="en">
-                  {problems.map((problem) => (
-                    <li key={problem}>{problem}</li>
-                  ))}
-                </ul>
+                {problems.map((problem) => (
+                  <SaidInEnglish key={problem}>{problem}</SaidInEnglish>
+                ))}
               </div>
             )}
           </>
@@ -233,7 +234,7 @@ function Endpoints({ rows, onChange }: EndpointsProps) {
           { title: t.alsoEvents, cell: ({ events }) => (events.length > 0 ? events.join(", ") : "–") },
           { title: t.pending, isNumber: true, cell: (row) => count(row.pending_deliveries) },
           { title: t.failedDeliveries, isNumber: true, cell: (row) => count(row.failed_deliveries) },
-          { title: t.created, cell: (row) => day(row.created_at) },
+          { title: t.created, cell: (row) => <Day of={row.created_at} /> },
           {
             title: t.change,
             cell: ({ id, url, state, failed_deliveries: failed }) => (

@@ -5,6 +5,8 @@
 export function coloursOf<Name extends string>(names: readonly Name[]): Record<Name, string> {
   const probe = document.createElement("span");
   probe.hidden = true;
+  // Where the system forces its colours, all would be that of its text.
+  probe.style.forcedColorAdjust = "none";
   document.body.append(probe);
   const found = names.map((name) => {
     probe.style.color = `var(--${name})`;

@@ -2,6 +2,8 @@ import { asFailure } from "./api.ts";
 
 /** Refusals that pass by themselves. */
 const PASSING: ReadonlySet<string> = new Set(["rate_limited", "capacity_unavailable", "too_many_queued"]);
+/** Without any answer, another try comes after this time. */
+export const OFFLINE_SECONDS = 3;
 /** A longer wait is a person's decision. */
 const LONGEST_WAIT_SECONDS = 120;
 /** Uploads that wait together come back at different moments: each adds up to this much for every try that failed. */

@@ -5,6 +5,7 @@ export type InterfaceLanguage = "en" | "hi";
 
 const THEME = "shruti-theme";
 const LANGUAGE = "shruti-language";
+const TYPING_PAUSE = "shruti-pause-while-typing";
 
 /** Reads a choice that the browser keeps; undefined where it keeps none. */
 function read(name: string): string | undefined {
@@ -49,6 +50,10 @@ export const interfaceLanguage = signal<InterfaceLanguage>(
   oneOf(read(LANGUAGE), ["en", "hi"]) ?? browsersLanguage(),
 );
 
+/** Whether the sound is silent while a person types a correction. */
+export const pausesWhileTyping = signal(read(TYPING_PAUSE) === "yes");
+
+effect(() => write(TYPING_PAUSE, pausesWhileTyping.value ? "yes" : "no"));
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
   write(THEME, theme.value);

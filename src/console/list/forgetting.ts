@@ -6,6 +6,10 @@ import { names } from "./names.ts";
 
 /** What this browser forgets, so that no words and names outlive the transcript that they belong to. */
 
+/** Tells the other tabs of this browser what to forget: the ID of a transcription, or null for everything. */
+const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("shruti-forgotten");
+if (tabs) tabs.onmessage = ({ data }: MessageEvent<string | null>) => forgetShown(data ?? undefined);
+
 /** Transcriptions for which there is nothing left to forget. */
 const done = new Set<string>();
 
@@ -21,12 +25,15 @@ export function forgetDeleted(ones: readonly Pick<Transcription, "id" | "content
 /** Forgets what this browser keeps of one transcription. */
 export async function forgetOne(id: string): Promise<void> {
   forgetShown(id);
+  tabs?.postMessage(id);
   await Promise.all([forgetUnder("corrections", `${id}/`), forget("speakers", id), forget("names", id)]);
 }
 
 /** Forgets everything that this browser keeps, of all keys, but not the key that is in use. */
 export async function forgetEverything(): Promise<void> {
   forgetShown();
+  // The other tabs first: what they would keep meanwhile is forgotten with the rest.
+  tabs?.postMessage(null);
   await forgetAll();
 }
 

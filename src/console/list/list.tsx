@@ -2,6 +2,7 @@ import { useEffect } from "preact/hooks";
 import type { Transcription } from "../../http/wire/schemas.ts";
 import { linkTo, route } from "../lib/address.ts";
 import { ago, clock, languageName, length, moment, percent } from "../lib/format.ts";
+import { canDrop } from "../lib/pointer.ts";
 import { announce } from "../parts/announce.tsx";
 import { Bar } from "../parts/bar.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
@@ -66,7 +67,7 @@ export function RecordingList() {
       <UploadList />
       <Filters />
       {listFailure.value && !isQuiet && (
-        <FailureBox failure={listFailure.value} isSmall onRetry={() => void refreshList()} />
+        <FailureBox failure={listFailure.value} isSmall isRepeated onRetry={() => void refreshList()} />
       )}
       <Entries />
       {hasOlder.value && (
@@ -101,7 +102,10 @@ function Entries() {
       </p>
     );
   }
-  if (list.length === 0) return <p class="empty">{filter.value === "all" ? t.empty : t.emptyFiltered}</p>;
+  if (list.length === 0) {
+    const empty = canDrop ? t.empty : t.emptyWithoutDrop;
+    return <p class="empty">{filter.value === "all" ? empty : t.emptyFiltered}</p>;
+  }
   return (
     <ul>
       {list.map((one) => (

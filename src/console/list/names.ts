@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { keep, keptUnder } from "../lib/kept.ts";
+import { forget, keep, keptUnder } from "../lib/kept.ts";
 
 /** Names of files by the transcription's ID. The server does not know them: they are this browser's notes. */
 export const names = signal<ReadonlyMap<string, string>>(new Map());
@@ -8,8 +8,11 @@ export async function loadNames(): Promise<void> {
   names.value = await keptUnder<string>("names").catch(() => new Map());
 }
 
-/** Notes a name, or another one. */
+/** Notes a name, or another one. An empty one is none. */
 export async function noteName(id: string, name: string): Promise<void> {
-  names.value = new Map([...names.value, [id, name]]);
-  await keep("names", id, name).catch(() => undefined);
+  const noted = new Map(names.value);
+  if (name.trim() === "") noted.delete(id);
+  else noted.set(id, name.trim());
+  names.value = noted;
+  await (noted.has(id) ? keep("names", id, name.trim()) : forget("names", id)).catch(() => undefined);
 }

@@ -2,7 +2,7 @@ import { computed, signal } from "@preact/signals";
 import type { Transcription, TranscriptionList } from "../../http/wire/schemas.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
 import { patiently, seldom } from "../lib/patience.ts";
-import { read, refreshAccount } from "../session.ts";
+import { account, read, refreshAccount } from "../session.ts";
 import { forgetDeleted } from "./forgetting.ts";
 
 /** Choices of the list; each is several states of the interface. */
@@ -43,6 +43,16 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 let isWatching = false;
 let deepAt = Number.NEGATIVE_INFINITY;
 const refreshAccountSeldom = seldom(LIVE_MS, () => void refreshAccount());
+/** An admin may grant credit at any time. */
+const CREDIT_MS = 30_000;
+let creditAt = Number.NEGATIVE_INFINITY;
+
+function refreshCreditSeldom(): void {
+  // A key without the right to see it is not refused again and again.
+  if (account.value === undefined || performance.now() - creditAt < CREDIT_MS) return;
+  creditAt = performance.now();
+  void refreshAccount();
+}
 
 const queryOf = (which: Filter) => {
   const states = FILTERS[which];
@@ -143,7 +153,10 @@ export async function loadOlder(): Promise<void> {
 
 async function look(): Promise<void> {
   clearTimeout(timer);
-  if (!document.hidden) await refreshList();
+  if (!document.hidden) {
+    await refreshList();
+    refreshCreditSeldom();
+  }
   if (!isWatching) return;
   const isLive = items.value?.some(isUnfinished) ?? true;
   const askedMs = 1000 * (listFailure.value?.options.retryAfterSeconds ?? 0);

@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { interfaceLanguage, type Theme, theme } from "../lib/preferences.ts";
 import { words } from "../words/words.ts";
 
@@ -6,12 +7,20 @@ const THEMES: readonly Theme[] = ["system", "light", "dark"];
 /** Language of the page, and its colours. */
 export function PreferenceFields() {
   const t = words.value;
+  // The letters of this one word are 51 kB. A page in English loads them when a person goes to the choice.
+  const isNear = useSignal(false);
+  const comeNear = () => {
+    isNear.value = true;
+  };
+  const hasLetters = isNear.value || interfaceLanguage.value === "hi";
   return (
     <div class="preferences">
       <label>
         <span class="unseen">{t.languageOfInterface}</span>
         <select
           value={interfaceLanguage.value}
+          onFocus={comeNear}
+          onPointerEnter={comeNear}
           onChange={({ currentTarget }) => {
             interfaceLanguage.value = currentTarget.value === "hi" ? "hi" : "en";
           }}
@@ -19,8 +28,8 @@ export function PreferenceFields() {
           <option value="en" lang="en">
             English
           </option>
-          <option value="hi" lang="hi">
-            हिन्दी
+          <option value="hi" lang={hasLetters ? "hi" : "en"}>
+            {hasLetters ? "हिन्दी" : "Hindi"}
           </option>
         </select>
       </label>

@@ -54,7 +54,7 @@ export function Downloads({ model, one }: { model: TranscriptModel; one: Transcr
     });
   return (
     <section class="downloads">
-      <h3>{t.title}</h3>
+      <h2>{t.title}</h2>
       {isEdited && (
         <select
           aria-label={t.title}

@@ -14,7 +14,7 @@ import { askWithKey, read } from "../session.ts";
 import { words } from "../words/words.ts";
 import { Downloads } from "./downloads.tsx";
 import type { TranscriptModel } from "./model.ts";
-import { givenNames, numberOf, renameSpeaker, SPEAKER_COLOURS, speakerName } from "./speakers.ts";
+import { givenNames, numberOf, renameSpeaker, speakerName, swatchOf } from "./speakers.ts";
 
 /** The column beside the transcript: speakers, downloads, and what is known of the recording. */
 export function Facts({ model, one }: { model: TranscriptModel; one: Transcription }) {
@@ -35,7 +35,7 @@ function Warnings({ model }: { model: TranscriptModel }) {
   if (warnings.length === 0) return null;
   return (
     <section>
-      <h3>{t.warningsTitle}</h3>
+      <h2>{t.warningsTitle}</h2>
       <ul class="warnings">
         {warnings.map((warning) => {
           const [what = warning, advice = ""] = t.warnings[warning] ?? [];
@@ -68,7 +68,7 @@ function Speakers({ model }: { model: TranscriptModel }) {
   ).length;
   return (
     <section>
-      <h3>{t.title}</h3>
+      <h2>{t.title}</h2>
       <ul class="speakers">
         {speakers.value.map((speaker) => (
           <li key={speaker}>
@@ -78,7 +78,7 @@ function Speakers({ model }: { model: TranscriptModel }) {
               aria-label={t.show(speakerName(id, speaker))}
               onChange={() => toggle(speaker)}
             />
-            <span class={`swatch swatch-${numberOf(speaker) % SPEAKER_COLOURS.length}`} />
+            <span class={swatchOf(numberOf(speaker))} />
             <input
               type="text"
               aria-label={`${t.rename}: ${t.numbered(String(numberOf(speaker) + 1))}`}
@@ -131,7 +131,7 @@ function Details({ model, one }: { model: TranscriptModel; one: Transcription })
   ];
   return (
     <section>
-      <h3>{t.facts.title}</h3>
+      <h2>{t.facts.title}</h2>
       <p>
         <StateMark state={one.state} />
       </p>
@@ -141,7 +141,11 @@ function Details({ model, one }: { model: TranscriptModel; one: Transcription })
           type="text"
           value={nameOf(one)}
           title={t.facts.nameHelp}
-          onChange={({ currentTarget }) => void noteName(one.id, currentTarget.value)}
+          onChange={({ currentTarget }) => {
+            void noteName(one.id, currentTarget.value);
+            // Without a name it is called by its language again.
+            currentTarget.value = nameOf(one);
+          }}
         />
       </label>
       <dl class="fact-list">

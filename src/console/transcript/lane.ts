@@ -1,6 +1,6 @@
 import { coloursOf } from "../lib/colours.ts";
 import { doubtOf, type Row } from "./rows.ts";
-import { numberOf, SPEAKER_COLOURS } from "./speakers.ts";
+import { numberOf, SPEAKER_COLOURS, styleOf } from "./speakers.ts";
 
 /** What the lane shows, and where. */
 export type LaneView = {
@@ -85,11 +85,11 @@ function drawSpeaker(
   { x, width }: Bar,
   top: number,
 ): void {
-  const style = number % SPEAKER_COLOURS.length;
-  context.fillStyle = SPEAKER_COLOURS[style] ?? "";
+  const style = styleOf(number);
+  context.fillStyle = SPEAKER_COLOURS[style.colour] ?? "";
   context.fillRect(x, top, width, SPEAKER_PX);
-  if (style === 0) return;
-  context.fillStyle = pattern(context, style, "rgb(255 255 255 / 75%)");
+  if (style.pattern === 0) return;
+  context.fillStyle = pattern(context, style.pattern, "rgb(255 255 255 / 75%)");
   context.fillRect(x, top, width, SPEAKER_PX);
 }
 
@@ -99,7 +99,7 @@ function stripes(context: CanvasRenderingContext2D, colour: string): CanvasPatte
   return pattern(context, 1, colour);
 }
 
-/** Small pictures that repeat; the same shapes as `.swatch-…` in the styles. */
+/** Small pictures that repeat; the same shapes as `.pattern-…` in the styles. */
 function pattern(context: CanvasRenderingContext2D, style: number, colour: string): CanvasPattern | string {
   const key = `${style} ${colour}`;
   const known = made.get(key);

@@ -7,6 +7,7 @@ import type {
 } from "../../http/wire/schemas.ts";
 import { sameOrigin } from "../lib/address.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
+import { OFFLINE_SECONDS, secondsToWait } from "../lib/patience.ts";
 import { forgetDeleted, forgetOne } from "../list/forgetting.ts";
 import { isUnfinished, lookNow } from "../list/transcriptions.ts";
 import { read } from "../session.ts";
@@ -23,6 +24,8 @@ export type TranscriptModel = ReturnType<typeof openTranscript>;
 
 const POLL_MS = 1000;
 const NO_SEGMENTS: TranscriptionResult["segments"] = [];
+
+const isOffline = (error: unknown) => asFailure(error).code === "offline";
 
 /** Opens a transcription: waits until it has ended, then reads its words, its waveform, and a link to its sound. */
 export function openTranscript(id: string) {
@@ -85,7 +88,7 @@ export function openTranscript(id: string) {
     const path = `v1/transcriptions/${id}/audio_links`;
     return sameOrigin((await read<AudioLink>(path, { method: "POST", signal: abort.signal })).url);
   };
-  const readSound = async () => {
+  const readSound = async (tries = 1) => {
     try {
       const [address, wire] = await Promise.all([
         readLink(),
@@ -96,10 +99,9 @@ export function openTranscript(id: string) {
       waveform.value = unpackWaveform(wire);
     } catch (error) {
       if (abort.signal.aborted) return;
-      const { code, options } = asFailure(error);
-      const isForNow = code === "capacity_unavailable" || code === "offline" || code === "rate_limited";
-      if (isForNow) setTimeout(() => void readSound(), 1000 * (options.retryAfterSeconds ?? 3));
-      else waveformFailure.value = asFailure(error);
+      const seconds = isOffline(error) ? OFFLINE_SECONDS : secondsToWait(error, tries);
+      if (seconds === undefined) waveformFailure.value = asFailure(error);
+      else setTimeout(() => void readSound(tries + 1), 1000 * seconds);
     }
   };
   const poll = async () => {
@@ -116,7 +118,7 @@ export function openTranscript(id: string) {
       failure.value = asFailure(error);
       // It was deleted between the two requests.
       if (failure.value.code === "content_deleted") void forgetOne(id).catch(() => undefined);
-      if (failure.value.code === "offline") setTimeout(poll, 3 * POLL_MS);
+      if (isOffline(error)) setTimeout(poll, 1000 * OFFLINE_SECONDS);
     }
   };
   void poll();
@@ -142,6 +144,7 @@ export function openTranscript(id: string) {
       stopFollowing();
       corrections.close();
       player.value?.close();
+      player.value = undefined; // A click that still waits for a second one plays nothing any more.
     },
   };
 }

@@ -16,6 +16,8 @@ export type Player = {
   /** Sets the place, and plays on if it was playing. */
   seek(seconds: number): void;
   playFrom(seconds: number): void;
+  /** Is silent for a time if it plays, and then plays on. Another call while it is silent begins that time again. */
+  pauseFor(milliseconds: number): void;
   step(seconds: number): void;
   faster(steps: number): void;
   setSpeed(speed: number): void;
@@ -38,6 +40,8 @@ export function createPlayer(address: string, renew: () => Promise<string>): Pla
   const canPlay = signal(false);
   const hasFailed = signal(false);
   let timer: ReturnType<typeof setInterval> | undefined;
+  /** Ends a silence. */
+  let goOn: ReturnType<typeof setTimeout> | undefined;
   const look = () => {
     time.value = media.currentTime;
   };
@@ -67,6 +71,8 @@ export function createPlayer(address: string, renew: () => Promise<string>): Pla
   media.addEventListener("seeking", look);
   media.addEventListener("play", () => {
     isPlaying.value = true;
+    clearTimeout(goOn);
+    goOn = undefined;
     timer ??= setInterval(look, LOOK_EVERY_MS);
   });
   for (const end of ["pause", "ended"]) {
@@ -95,6 +101,12 @@ export function createPlayer(address: string, renew: () => Promise<string>): Pla
       seek(seconds);
       play();
     },
+    pauseFor(milliseconds) {
+      if (media.paused && goOn === undefined) return;
+      media.pause();
+      clearTimeout(goOn);
+      goOn = setTimeout(play, milliseconds);
+    },
     step: (seconds) => seek(media.currentTime + seconds),
     faster(steps) {
       const at = (SPEEDS as readonly number[]).indexOf(speed.value);
@@ -102,6 +114,7 @@ export function createPlayer(address: string, renew: () => Promise<string>): Pla
     },
     close() {
       clearInterval(timer);
+      clearTimeout(goOn);
       media.pause();
       media.removeAttribute("src");
       media.load();

@@ -15,10 +15,14 @@ export function matchesIn(text: string, query: string): Match[] {
   return found;
 }
 
-/** Replaces all matches. */
+/** Replaces all matches. Where they are replaced by nothing, one of the spaces around each goes with it. */
 export function replaceIn(text: string, query: string, by: string): string {
-  return matchesIn(text, query).reduceRight(
-    (changed, { start, end }) => changed.slice(0, start) + by + changed.slice(end),
-    text,
-  );
+  const replaced = matchesIn(text, query).reduceRight((changed, { start, end }) => {
+    const [before, after] = [changed.slice(0, start), changed.slice(end)];
+    const isApart = by === "" && /(^|\s)$/u.test(before) && /^(\s|$)/u.test(after);
+    return isApart
+      ? before.trimEnd() + (before.trim() === "" ? after.trimStart() : after)
+      : before + by + after;
+  }, text);
+  return replaced.normalize("NFC").trim();
 }

@@ -1,16 +1,20 @@
 import { useComputed } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { clock, directionOf, length } from "../lib/format.ts";
+import { interfaceLanguage, pausesWhileTyping } from "../lib/preferences.ts";
 import { Icon } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";
 import { correct, edit, playRow } from "./acts.ts";
 import type { TranscriptModel } from "./model.ts";
 import { doubtOf, type Row, type Segment } from "./rows.ts";
 import { type Match, matchesIn } from "./search.ts";
-import { numberOf, SPEAKER_COLOURS, speakerName } from "./speakers.ts";
+import { numberOf, speakerName, swatchOf } from "./speakers.ts";
 
 /** A second click that comes sooner belongs to the first. */
 const DOUBLE_CLICK_MS = 300;
+
+/** After the last key the sound is silent for this time, where a person wants that. */
+const TYPING_PAUSE_MS = 1500;
 
 type RowProps = {
   model: TranscriptModel;
@@ -145,7 +149,7 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
               open();
             }}
           >
-            <Marked text={text} query={model.query.value} />
+            {text === "" ? <Emptied /> : <Marked text={text} query={model.query.value} />}
             {doubt === "strong" && <span class="unseen"> ({t.unsure})</span>}
           </p>
           {doubt === "strong" && (
@@ -174,13 +178,21 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
 
 function Who({ model, segment: { speaker, channel } }: { model: TranscriptModel; segment: Segment }) {
   const number = speaker === undefined ? (channel ?? 0) : numberOf(speaker);
-  const style = number % SPEAKER_COLOURS.length;
   return (
     <span class="who">
-      <span class={`swatch swatch-${style}`} />
+      <span class={swatchOf(number)} />
       {speaker === undefined ? "" : speakerName(model.id, speaker)}
       {speaker !== undefined && channel !== undefined && " · "}
       {channel === undefined ? "" : words.value.transcript.channel(channel)}
+    </span>
+  );
+}
+
+/** What there is instead of a text that was corrected to nothing. */
+function Emptied() {
+  return (
+    <span class="muted" lang={interfaceLanguage.value}>
+      {words.value.transcript.emptied}
     </span>
   );
 }
@@ -238,9 +250,10 @@ function Editor({ model, segment, text }: { model: TranscriptModel; segment: Seg
         onFocus={() => {
           editing.value = segment.index;
         }}
-        onInput={({ currentTarget: { value } }) =>
-          corrections.setDraft(segment.index, value === text ? undefined : value)
-        }
+        onInput={({ currentTarget: { value } }) => {
+          if (pausesWhileTyping.value) model.player.value?.pauseFor(TYPING_PAUSE_MS);
+          corrections.setDraft(segment.index, value === text ? undefined : value);
+        }}
         onKeyDown={(event) => {
           if (event.key === "Escape") end();
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event.currentTarget.value);
@@ -258,8 +271,25 @@ function Editor({ model, segment, text }: { model: TranscriptModel; segment: Seg
             <Icon name="undo" /> {t.revert}
           </button>
         )}
+        <TypingPause />
         <span class="muted small">{t.editHelp}</span>
       </div>
     </div>
+  );
+}
+
+/** The choice that the sound is silent while a person types. */
+function TypingPause() {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={pausesWhileTyping.value}
+        onChange={({ currentTarget }) => {
+          pausesWhileTyping.value = currentTarget.checked;
+        }}
+      />
+      {words.value.transcript.pauseWhileTyping}
+    </label>
   );
 }

@@ -4,8 +4,8 @@ import { words } from "../words/words.ts";
 import type { Segment } from "./rows.ts";
 
 /**
- * Colours that people with any kind of colour blindness can tell apart (Okabe and Ito), each with a pattern of its own
- * (`parts/patterns.ts`, `.swatch-…` in the styles).
+ * Colours that people with any kind of colour blindness can tell apart (Okabe and Ito). There are as many patterns
+ * (`lane.ts`, `.pattern-…` in the styles).
  */
 export const SPEAKER_COLOURS = [
   "#0072b2",
@@ -17,6 +17,18 @@ export const SPEAKER_COLOURS = [
   "#8a63c9",
   "#8c6d5a",
 ] as const;
+
+/** Colour and pattern of a speaker, by a number from 0. 64 speakers have 64 pairs of them. */
+export function styleOf(number: number): { colour: number; pattern: number } {
+  const count = SPEAKER_COLOURS.length;
+  return { colour: number % count, pattern: (number + Math.floor(number / count)) % count };
+}
+
+/** The class of a small field with the colour and pattern of a speaker. */
+export function swatchOf(number: number): string {
+  const { colour, pattern } = styleOf(number);
+  return `swatch colour-${colour} pattern-${pattern}`;
+}
 
 /** Names that people gave to speakers, by the transcription's ID. */
 const given = signal<ReadonlyMap<string, Record<string, string>>>(new Map());

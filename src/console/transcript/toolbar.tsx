@@ -154,8 +154,12 @@ export function SearchBar({ model, isOpen, onClose }: SearchBarProps) {
     focused.value = matches.value[at.value]?.row ?? focused.value;
   };
   const close = () => {
+    const list = field.current?.closest(".transcript-main");
     query.value = "";
     onClose();
+    // The keyboard goes on at the place that was found.
+    const row = list?.querySelector<HTMLElement>(".segment-row.focused .segment-text");
+    (row ?? list?.querySelector<HTMLElement>(".search-button"))?.focus();
   };
   return (
     <search class="search-bar">
@@ -211,12 +215,8 @@ function Replace({ model }: { model: TranscriptModel }) {
           by.value = currentTarget.value;
         }}
       />
-      <button
-        type="button"
-        disabled={count === 0 || by.value === ""}
-        onClick={() => replaceMatches(model, by.value)}
-      >
-        {t.replaceAll(count)}
+      <button type="button" disabled={count === 0} onClick={() => replaceMatches(model, by.value)}>
+        {by.value === "" ? t.removeAll(count) : t.replaceAll(count)}
       </button>
     </>
   );

@@ -8,6 +8,7 @@ import { isUnfinished, now } from "../list/transcriptions.ts";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { openKeys } from "../parts/keys-dialog.tsx";
+import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { failureWords, words } from "../words/words.ts";
 import { isField, onKey } from "./acts.ts";
 import { Facts } from "./facts.tsx";
@@ -39,7 +40,8 @@ export function TranscriptView({ id }: { id: string }) {
     return failure ? (
       <div class="view-failure">
         <BackLink />
-        <FailureBox failure={failure} onRetry={() => void model.retry()} />
+        <h1 class="unseen">{words.value.list.title}</h1>
+        <FailureBox failure={failure} isRepeated onRetry={() => void model.retry()} />
       </div>
     ) : (
       <p class="empty" aria-busy="true">
@@ -58,7 +60,7 @@ export function TranscriptView({ id }: { id: string }) {
             isSearching.value = !isSearching.value;
           }}
         />
-        {failure && <FailureBox failure={failure} isSmall onRetry={() => void model.retry()} />}
+        {failure && <FailureBox failure={failure} isSmall isRepeated onRetry={() => void model.retry()} />}
         <SearchBar
           model={model}
           isOpen={isSearching.value}
@@ -103,7 +105,12 @@ function Title({ one, hasWords, areFactsOpen, onSearch }: TitleProps) {
       </div>
       <span class="spring" />
       {hasWords && (
-        <button type="button" class="quiet" onClick={onSearch} title={words.value.transcript.search}>
+        <button
+          type="button"
+          class="quiet search-button"
+          onClick={onSearch}
+          title={words.value.transcript.search}
+        >
           <Icon name="search" />
           <span class="unseen">{words.value.transcript.search}</span>
         </button>
@@ -199,11 +206,7 @@ function Ended({
           <strong>{title}</strong>
         </p>
         <p>{text}</p>
-        {detail !== "" && (
-          <p class="muted" lang="en">
-            {detail}
-          </p>
-        )}
+        {detail !== "" && <SaidInEnglish>{detail}</SaidInEnglish>}
       </div>
     </div>
   );

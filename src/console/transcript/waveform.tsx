@@ -16,6 +16,10 @@ const LANE_HEIGHT_PX = 44;
 /** Pixels per second at the steps of the zoom; 0: all of it. */
 export const ZOOMS = [0, 4, 15, 50, 150];
 
+/** Page keys move by a part of the recording. */
+const PAGES = 10;
+const LEAST_PAGE_SECONDS = 10;
+
 type Props = { model: TranscriptModel; waveform: Waveform; player: Player };
 
 /** The shape of the sound, and under it what the appliance knows of it. */
@@ -63,6 +67,12 @@ export function WaveformView({ model, waveform, player }: Props) {
           aria-valuemax={Math.round(waveform.seconds)}
           aria-valuenow={Math.round(now)}
           aria-valuetext={t.position(clock(now), clock(waveform.seconds))}
+          onKeyDown={(event) => {
+            const to = placeOf(event.key, now, waveform.seconds);
+            if (to === undefined) return;
+            event.preventDefault();
+            player.seek(to);
+          }}
         />
         <canvas
           ref={canvas}
@@ -73,6 +83,15 @@ export function WaveformView({ model, waveform, player }: Props) {
       </div>
     </section>
   );
+}
+
+/** Where a key of a slider leads, in seconds; arrows are keys of the whole transcript. */
+function placeOf(key: string, now: number, seconds: number): number | undefined {
+  if (key === "Home") return 0;
+  if (key === "End") return seconds;
+  const page = Math.max(LEAST_PAGE_SECONDS, seconds / PAGES);
+  if (key === "PageUp") return now + page;
+  return key === "PageDown" ? now - page : undefined;
 }
 
 function colours() {

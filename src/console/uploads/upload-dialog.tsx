@@ -1,8 +1,10 @@
 import { computed, signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { bytes, count, languageName, length, money } from "../lib/format.ts";
+import { canDrop } from "../lib/pointer.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
+import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { account, models } from "../session.ts";
 import { words } from "../words/words.ts";
 import { type Choices, can, fitted, languagesOf, modelFor, modesOf, priceOf } from "./choices.ts";
@@ -124,7 +126,7 @@ function DropZone() {
   return (
     <div class="drop-zone">
       <p>
-        {t.drop} {t.or}{" "}
+        {canDrop && `${t.drop} ${t.or} `}
         <button type="button" onClick={() => input.current?.click()}>
           <Icon name="plus" /> {t.pick}
         </button>
@@ -230,6 +232,9 @@ function ChoiceFields() {
   );
 }
 
+const isOfferedAnywhere = (mode: Choices["mode"]) =>
+  models.value.some(({ languages }) => languages.some(({ modes }) => modes.includes(mode)));
+
 function Modes() {
   const t = words.value.upload;
   const { mode, language } = choices.value;
@@ -241,7 +246,13 @@ function Modes() {
       value={mode}
       options={(["native", "codemix", "verbatim"] as const).map((value) => {
         const [label = value, help = ""] = t.modes[value] ?? [];
-        return { value, label, help, isOffered: offered.includes(value) };
+        return {
+          value,
+          label,
+          help,
+          isOffered: offered.includes(value),
+          isElsewhere: isOfferedAnywhere(value),
+        };
       })}
       onChange={(value) => change({ mode: value })}
     />
@@ -258,7 +269,8 @@ function Channels() {
       value={choices.value.channelMode}
       options={(["mix", "separate"] as const).map((value) => {
         const [label = value, help = ""] = t.channelModes[value] ?? [];
-        return { value, label, help, isOffered: value === "mix" || isOffered };
+        const isElsewhere = models.value.some((model) => can(model, "channel_mode.separate"));
+        return { value, label, help, isOffered: value === "mix" || isOffered, isElsewhere };
       })}
       onChange={(value) => change({ channelMode: value })}
     />
@@ -269,11 +281,13 @@ type RadiosProps<T extends string> = {
   name: string;
   title: string;
   value: T;
-  options: { value: T; label: string; help: string; isOffered: boolean }[];
+  /** `isElsewhere`: another choice of language or model offers it. */
+  options: { value: T; label: string; help: string; isOffered: boolean; isElsewhere: boolean }[];
   onChange: (value: T) => void;
 };
 
 function Radios<T extends string>({ name, title, value, options, onChange }: RadiosProps<T>) {
+  const t = words.value.upload;
   return (
     <fieldset>
       <legend>{title}</legend>
@@ -288,7 +302,9 @@ function Radios<T extends string>({ name, title, value, options, onChange }: Rad
           />
           <span>
             {option.label}{" "}
-            <span class="muted">{option.isOffered ? option.help : words.value.upload.notOffered}</span>
+            <span class="muted">
+              {option.isOffered ? option.help : option.isElsewhere ? t.notOfferedHere : t.notOffered}
+            </span>
           </span>
         </label>
       ))}
@@ -338,26 +354,29 @@ function Speakers() {
 function ModelNotice() {
   const notice = modelFor(models.value, choices.value)?.notice;
   return notice === undefined ? null : (
-    <p class="note" lang="en">
-      <Icon name="info" /> {notice}
-    </p>
+    <div class="note model-notice">
+      <Icon name="info" /> <SaidInEnglish isOpen>{notice}</SaidInEnglish>
+    </div>
   );
 }
 
 type PriceProps = { usable: readonly Draft[] };
 
-/** The highest price of all files; undefined while one is unknown. */
-function totalOf(usable: readonly Draft[]): number | undefined {
-  const prices = usable.map(highestPrice);
-  if (prices.length === 0 || prices.includes(undefined)) return undefined;
-  return prices.reduce<number>((sum, price) => sum + (price ?? 0), 0);
+/** The highest price of all files of known length, and how many others there are; undefined: no price is known. */
+function totalOf(usable: readonly Draft[]): { paise: number; unknown: number } | undefined {
+  const known = usable.map(highestPrice).filter((price) => price !== undefined);
+  if (known.length === 0) return undefined;
+  return { paise: known.reduce((sum, price) => sum + price, 0), unknown: usable.length - known.length };
 }
 
 /** The price beside the button that agrees to it. */
 function TotalPrice({ usable }: PriceProps) {
+  const t = words.value.upload;
   const total = totalOf(usable);
   return total === undefined ? null : (
-    <span class="foot-price numbers">{words.value.upload.atMost(money(total))}</span>
+    <span class="foot-price">
+      {t.atMost(money(total.paise))} {total.unknown > 0 && t.andUnknown(total.unknown)}
+    </span>
   );
 }
 
@@ -367,13 +386,17 @@ function Price({ usable }: PriceProps) {
   const hourly = hourlyPrice.value;
   if (hourly === undefined) return null;
   const left = account.value?.credit.available_paise;
-  const known = usable.map(highestPrice).reduce<number>((sum, price) => sum + (price ?? 0), 0);
-  const isKnown = totalOf(usable) !== undefined;
+  const total = totalOf(usable);
   return (
     <dl class="price">
       <dt>{t.price}</dt>
       <dd>
-        {isKnown ? <strong>{t.atMost(money(known))}</strong> : usable.length > 0 && t.priceUnknown}{" "}
+        {total && <strong>{t.atMost(money(total.paise))}</strong>}{" "}
+        {(total?.unknown ?? usable.length) > 0 && (
+          <>
+            {total && t.andUnknown(total.unknown)} {t.priceUnknown}
+          </>
+        )}{" "}
         <span class="muted">({t.perHour(money(hourly))})</span>
       </dd>
       {left !== undefined && (
@@ -381,7 +404,7 @@ function Price({ usable }: PriceProps) {
           <dt>{t.creditAfter}</dt>
           <dd>
             {money(left)}
-            {known > left && <p class="fault">{t.creditShort}</p>}
+            {(total?.paise ?? 0) > left && <p class="fault">{t.creditShort}</p>}
           </dd>
         </>
       )}

@@ -52,7 +52,7 @@ function Entry({ item }: { item: UploadItem }) {
         <span class="numbers">{isMoving ? t.sent(bytes(sentBytes), bytes(all)) : bytes(all)}</span>
       </span>
       {isMoving && <Bar share={all === 0 ? 0 : sentBytes / all} label={fileName} />}
-      {failure && <FailureBox failure={failure} isSmall />}
+      {failure && <FailureBox failure={failure} isSmall isRepeated />}
       <div class="row">
         <Actions item={item} />
         {step !== "starting" && (

@@ -3,7 +3,7 @@ import type { Transcription, Upload, UploadCreated } from "../../http/wire/schem
 import { asFailure, Failure } from "../lib/api.ts";
 import { forget, keep, keptUnder } from "../lib/kept.ts";
 import { askBeforeLeaving } from "../lib/leaving.ts";
-import { patiently, seldom } from "../lib/patience.ts";
+import { OFFLINE_SECONDS, patiently, seldom } from "../lib/patience.ts";
 import { noteName } from "../list/names.ts";
 import { lookNow } from "../list/transcriptions.ts";
 import { account, askWithKey, keyName, models, read, refreshAccount } from "../session.ts";
@@ -69,10 +69,12 @@ export const uploads = signal<readonly UploadItem[]>([]);
 const sendings = new Map<string, Sending>();
 
 const ACTIVE: readonly UploadStep[] = ["sending", "lost"];
-/** Whether closing the page would interrupt something. */
-export const isSending = computed(() => uploads.value.some(({ step }) => ACTIVE.includes(step)));
+/** What continues by itself as long as the page is open. */
+const ON_ITS_WAY: ReadonlySet<UploadStep> = new Set([...ACTIVE, "waiting", "checking", "starting"]);
+/** Whether closing the page would interrupt something: it also starts what the server has checked. */
+export const isOnItsWay = computed(() => uploads.value.some(({ step }) => ON_ITS_WAY.has(step)));
 
-askBeforeLeaving(() => isSending.value);
+askBeforeLeaving(() => isOnItsWay.value);
 
 const find = (id: string) => uploads.value.find((item) => item.id === id);
 
@@ -171,15 +173,20 @@ async function begin(id: string): Promise<void> {
     const item = find(id);
     if (item?.destination === undefined) await allocate(id);
   } catch (error) {
-    const failure = asFailure(error);
-    // Without an answer it is tried again when the connection is back.
-    change(id, { step: failure.code === "offline" ? "lost" : "failed", failure });
-    if (failure.code === "offline") setTimeout(() => find(id)?.step === "lost" && void begin(id), 3000);
+    giveNoPlace(id, asFailure(error));
     return next();
   } finally {
     asking.delete(id);
   }
   if (find(id)?.step === "sending") send(id);
+}
+
+/** Without an answer it is tried again when the connection is back, or when a person resumes it. */
+function giveNoPlace(id: string, failure: Failure): void {
+  const isOffline = failure.code === "offline";
+  if (isOffline && find(id)?.step === "paused") return;
+  change(id, { step: isOffline ? "lost" : "failed", failure });
+  if (isOffline) setTimeout(() => find(id)?.step === "lost" && void begin(id), 1000 * OFFLINE_SECONDS);
 }
 
 async function allocate(id: string): Promise<void> {
@@ -352,7 +359,7 @@ async function verify(id: string): Promise<void> {
     await measured(id, upload);
   } catch (error) {
     const failure = asFailure(error);
-    if (failure.code === "offline") setTimeout(() => find(id) && void verify(id), 3000);
+    if (failure.code === "offline") setTimeout(() => find(id) && void verify(id), 1000 * OFFLINE_SECONDS);
     else change(id, { step: "failed", failure });
   }
 }

@@ -23,6 +23,10 @@ export const en = {
   loading: "Loading …",
   tryAgain: "Try again",
   copyRequestId: "Copy the request ID",
+  triesAgain: "This page tries again by itself.",
+  /** The server says it in English. The page in English shows it without this heading. */
+  saidInEnglish: "",
+  rightNeeded: (right: string, scope: string) => `Ask for a key with the right to ${right} (${scope}).`,
   offline: "The server does not answer. Uploads go on by themselves when it is back.",
 
   signIn: {
@@ -41,8 +45,8 @@ export const en = {
     credit: "Credit left",
     signOut: "Sign out",
     signOutSure:
-      "A recording is being sent. Signing out stops it. To continue it, sign in here with the same key and pick the same file again.",
-    help: "Keys",
+      "A recording is still on its way, and signing out stops it. To go on with it, sign in here with the same key, and pick the file again if the page asks for it.",
+    help: "Keyboard",
     settings: "Language and colours",
     newUpload: "New recording",
     api: "API",
@@ -59,6 +63,7 @@ export const en = {
     filters: { all: "All", running: "In work", done: "Done", failed: "Not done" },
     filterLabel: "Show",
     empty: "Nothing here yet. Drop a recording on this page, and its words appear here.",
+    emptyWithoutDrop: "Nothing here yet. Choose a recording, and its words appear here.",
     emptyFiltered: "No recording is in this state.",
     older: "Show older ones",
     unnamed: (language: string) => `${language} recording`,
@@ -109,9 +114,12 @@ export const en = {
       separate: ["Each on its own", "For calls with one person on each channel. Each channel is paid for."],
     } as Record<string, [string, string]>,
     notOffered: "This server does not offer it.",
+    notOfferedHere: "Not for this language and this model.",
     price: "Price",
     atMost: (price: string) => `at most ${price}`,
     priceUnknown: "known after the upload; you are asked then",
+    andUnknown: (count: number) =>
+      count === 1 ? "and 1 recording of unknown length" : `and ${count} recordings of unknown length`,
     creditAfter: "Credit left now",
     creditShort: "The credit does not cover this. Ask the admin of this server for more.",
     perHour: (price: string) => `${price} for an hour`,
@@ -149,6 +157,7 @@ export const en = {
   transcript: {
     pick: "Choose a recording from the list.",
     pickNone: "Your first recording: drop a file anywhere on this page.",
+    pickNoneWithoutDrop: "Your first recording: choose a file.",
     notReady: "The words appear here when the recording is done.",
     none: "No word was understood in this recording.",
     failedTitle: "This recording could not be written down",
@@ -177,12 +186,14 @@ export const en = {
     nextMatch: "Next match",
     replace: "Replace with",
     replaceAll: (count: number) => `Replace ${count}`,
+    removeAll: (count: number) => `Remove ${count}`,
     replaced: (count: number) => `${count} segments are changed`,
     segments: "Transcript",
     unsure: "unsure",
     unsureHelp: "The model was not sure here. Listen to it.",
     channel: (number: number) => `Channel ${number}`,
     edited: "corrected",
+    emptied: "(no words)",
     edit: "Correct",
     editing: "Correct this text",
     save: "Save",
@@ -194,6 +205,7 @@ export const en = {
     nothingToUndo: "There is nothing to undo.",
     redone: "The correction is made again.",
     nothingToRedo: "There is nothing to make again.",
+    pauseWhileTyping: "Pause while I type",
     editHelp: "Ctrl + Enter saves, Escape leaves it as it was.",
     lane: "What to listen to",
     laneWords: "Words",
@@ -311,20 +323,20 @@ export const en = {
     original: "As the server wrote it",
     corrected: (count: number) =>
       count === 0
-        ? "With my names"
+        ? "With names"
         : count === 1
-          ? "With 1 correction and my names"
-          : `With ${count} corrections and my names`,
+          ? "With 1 correction, names"
+          : `With ${count} corrections, names`,
     noTimes: "This transcript has no times, so subtitles cannot have your corrections.",
     formats: { srt: "Subtitles (SRT)", vtt: "Subtitles (VTT)", text: "Text", json: "JSON" },
-    pair: "Pair for “shruti benchmark”",
+    pair: "Recording and text, to measure models",
     pairHelp:
-      "The recording and your corrected text. A folder of such pairs measures every model on your own recordings.",
+      "The recording and your corrected text, as two files. From a folder of such pairs, “shruti benchmark” measures every model on your own recordings.",
     recording: "Recording (WAV)",
   },
 
   keys: {
-    title: "Keys",
+    title: "Keyboard",
     list: [
       ["Space, K", "Play or pause"],
       ["J, L or ← →", "3 seconds back or on"],
@@ -393,6 +405,8 @@ export const en = {
       disk: "Disk free, GB",
     },
     noData: "Nothing was measured yet.",
+    noWorkers: "No worker process runs now. Work starts one.",
+    nothingThere: "There is none.",
     name: "Name",
     state: "State",
     created: "Created",
@@ -529,17 +543,22 @@ export const en = {
     offline: {
       what: "The server does not answer.",
       meaning: NOTHING_LOST,
-      advice: "Check the network. This page tries again by itself.",
+      advice: "Check the network.",
     },
     unauthorized: {
       what: "The key is not valid.",
-      meaning: NOTHING_LOST,
+      meaning: "It may be incomplete, expired or revoked.",
       advice: "Copy the whole key again, or ask for a new one.",
     },
     forbidden: {
       what: "This key may not do that.",
-      meaning: NOTHING_LOST,
-      advice: "Ask for a key with the right that is named here.",
+      meaning: "Nothing was changed.",
+      advice: "",
+    },
+    foreign: {
+      what: "This belongs to another project.",
+      meaning: "A key opens what its own project has, and nothing else.",
+      advice: "Sign in with a key of that project, or choose a recording from the list.",
     },
     organization_disabled: {
       what: "The organization is switched off.",
@@ -614,7 +633,7 @@ export const en = {
     transcription_failed: {
       what: "The recognizer failed at this recording.",
       meaning: "It is not charged, and the recording is kept.",
-      advice: "Send it once more. If it fails again, give the request ID to the admin.",
+      advice: "Send it once more. If it fails again, give the recording's ID to the admin.",
     },
     content_deleted: {
       what: "Recording and transcript are deleted.",
@@ -623,8 +642,8 @@ export const en = {
     },
     other: {
       what: "Something went wrong.",
-      meaning: NOTHING_LOST,
-      advice: "Try again. If it stays so, give the request ID to the admin.",
+      meaning: "",
+      advice: "Try again. If it stays so, tell the admin.",
     },
   } as Record<string, FailureWords>,
 };
