@@ -35,6 +35,8 @@ const DEFAULT_THRESHOLD = 0.35;
 /** 10.24 s of sound. */
 const WINDOWS_PER_BLOCK = 320;
 const BLOCK_SAMPLES = WINDOWS_PER_BLOCK * WINDOW_SAMPLES;
+/** 2.05 s. After such a stretch without speech the net begins anew. */
+const STRETCH_SAMPLES = 64 * WINDOW_SAMPLES;
 /** Speech continues until its probability is this much below the threshold: Silero's own rule. */
 const HYSTERESIS = 0.15;
 
@@ -47,15 +49,21 @@ export function openVad(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeights
   const silero = openSilero(nativeFiles);
   return {
     async detectSpeech(pcmPath, options = {}) {
-      const listener = silero.listen();
-      const tracked = trackRegions(options.threshold ?? DEFAULT_THRESHOLD);
+      let listener = silero.listen();
+      const { threshold = DEFAULT_THRESHOLD } = options;
+      const tracked = trackRegions(threshold);
       const meter = await openLevelMeter(pcmPath);
       const report = foundReporter(tracked.regions, meter.levels, options, options.onFound);
       const removeOffset = offsetRemover(SAMPLE_RATE_HZ);
       const takeBlock = (pcm: Int16Array, doneSamples: number) => {
         const sums = silero.sums(pcm);
         const hasChanged = removeOffset(pcm, totalOf(sums));
-        for (const probability of listener.probabilities(pcm)) tracked.take(probability);
+        for (let at = 0; at < pcm.length; at += STRETCH_SAMPLES) {
+          const probabilities = listener.probabilities(pcm.subarray(at, at + STRETCH_SAMPLES));
+          for (const probability of probabilities) tracked.take(probability);
+          // After a minute of noise the net takes the speech that follows for more of it, unless it forgets the noise.
+          if (probabilities.every((p) => p < threshold - HYSTERESIS)) listener = silero.listen();
+        }
         meter.take(hasChanged ? silero.sums(pcm) : sums);
         report(doneSamples);
       };
