@@ -29,6 +29,10 @@ typedef struct {
   AVPacket *packet;
   AVFrame *frame;
   bool has_clock;
+  /* The first page of an Ogg stream has no time stamps that can be used; its position in bytes, -1 before it. */
+  bool is_first_page_timeless;
+  int64_t first_page;
+  bool is_timeless;
 } Reader;
 
 /* A recording is one file only: references to other files are not followed. */
@@ -131,19 +135,52 @@ static bool has_clock(const Reader *reader) {
   return !strncmp(name, "mov,", 4);
 }
 
+/*
+ * A page of an Ogg stream says when it ends. Of FLAC, libav does not know then how long the page was, and counts from 0: in
+ * a recording of a broadcast, the second page would begin hours later.
+ */
+static bool is_first_page_timeless(const Reader *reader) {
+  return !strcmp(reader->format->iformat->name, "ogg") && reader->stream->codecpar->codec_id == AV_CODEC_ID_FLAC &&
+         reader->format->nb_streams == 1;
+}
+
+static void note_page(Reader *reader, const AVPacket *packet) {
+  if (!reader->is_first_page_timeless) return;
+  if (reader->first_page < 0) reader->first_page = packet->pos;
+  reader->is_timeless = packet->pos == reader->first_page;
+}
+
 static Failure reader_open(Reader *reader, const Source *source, Part part, bool ignore_wav_length) {
   *reader = (Reader){
       .io = source_io(source, part),
       .format = avformat_alloc_context(),
       .packet = av_packet_alloc(),
       .frame = av_frame_alloc(),
+      .first_page = -1,
   };
   if (!reader->io || !reader->format || !reader->packet || !reader->frame) return NO_MEMORY;
   int status = open_format(reader, ignore_wav_length);
   if (status < 0) return failure_of(status);
   choose_stream(reader);
+  if (!reader->stream) return NO_AUDIO;
   reader->has_clock = has_clock(reader);
-  return reader->stream ? open_codec(reader) : NO_AUDIO;
+  reader->is_first_page_timeless = is_first_page_timeless(reader);
+  return open_codec(reader);
+}
+
+static double start_s(const Reader *reader) {
+  int64_t start = reader->format->start_time;
+  if (start == AV_NOPTS_VALUE || reader->is_first_page_timeless) return NAN;
+  return (double)start / AV_TIME_BASE;
+}
+
+/*
+ * Reports whether the claimed duration may count from 0 on, and not from the first time stamp on. What writers of these
+ * containers claim for a recording whose clock begins late differs.
+ */
+static bool may_claim_from_zero(const Reader *reader) {
+  const char *name = reader->format->iformat->name;
+  return !strcmp(name, "matroska,webm") || !strcmp(name, "asf") || !strcmp(name, "flv");
 }
 
 /*
@@ -152,16 +189,12 @@ static Failure reader_open(Reader *reader, const Source *source, Part part, bool
  */
 static double claimed_s(const Reader *reader) {
   const AVFormatContext *format = reader->format;
+  double claimed_s = NAN, first_s = start_s(reader);
   if (format->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) return NAN;
   if (format->iformat->flags & AVFMT_TS_DISCONT) return NAN;
-  if (reader->stream->duration > 0) return reader->stream->duration * av_q2d(reader->stream->time_base);
-  if (format->nb_streams != 1 || format->duration <= 0) return NAN;
-  return (double)format->duration / AV_TIME_BASE;
-}
-
-static double start_s(const Reader *reader) {
-  int64_t start = reader->format->start_time;
-  return start == AV_NOPTS_VALUE ? NAN : (double)start / AV_TIME_BASE;
+  if (reader->stream->duration > 0) claimed_s = reader->stream->duration * av_q2d(reader->stream->time_base);
+  else if (format->nb_streams == 1 && format->duration > 0) claimed_s = (double)format->duration / AV_TIME_BASE;
+  return may_claim_from_zero(reader) && first_s > 0 && claimed_s > first_s ? claimed_s - first_s : claimed_s;
 }
 
 /* ---- Packets and frames ---- */
@@ -191,7 +224,7 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
   }
   /* Silence has the place of what is missing. */
   if (reader->amr && frame->flags & AV_FRAME_FLAG_CORRUPT) facts->lost_s += (double)frame->nb_samples / frame->sample_rate;
-  int64_t time = reader->has_clock ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
+  int64_t time = reader->has_clock && !reader->is_timeless ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
   return clock_take(clock, frame, time == AV_NOPTS_VALUE ? NAN : time * av_q2d(reader->stream->time_base));
 }
 
@@ -233,6 +266,7 @@ static Failure read_packets(Reader *reader, Part part, const ReadEvents *events,
     if (status < 0) break;
     if (reader->packet->stream_index == reader->stream->index) {
       int64_t position = reader->packet->pos, time = reader->packet->pts;
+      note_page(reader, reader->packet);
       failure = decode_packet(reader, reader->packet, clock, facts);
       if (failure == DECODED) note_point(part, position, time, clock);
     }
@@ -251,9 +285,9 @@ static Failure read_part(const Source *source, Part part, bool ignore_wav_length
   Failure failure = reader_open(&reader, source, part, ignore_wav_length);
   if (failure == DECODED) {
     facts->claimed_s += claimed_s(&reader);
-    failure = events->on_claim(events->context, facts->claimed_s);
+    events->on_claim(events->context, facts->claimed_s);
+    failure = clock_begin_part(clock, start_s(&reader));
   }
-  if (failure == DECODED) failure = clock_begin_part(clock, start_s(&reader));
   if (failure == DECODED) failure = read_packets(&reader, part, events, clock, facts);
   reader_close(&reader);
   return failure;
