@@ -202,8 +202,10 @@ export async function openServices(
   const uploads = createUploadService({
     ...{ database, clock, config, log, dataDir, decoders, ages, unpaidActs },
     // Longer recordings than the limit are verified, too. Their transcription is then refused with `audio_too_long`.
-    verifyAudio: (path, signal) =>
-      engine.verify(path, signal, Math.max(DAY_MS, 2 * config.limits.max_duration_seconds * 1000)),
+    verifyAudio: (file, signal) => {
+      const maxDurationMs = Math.max(DAY_MS, 2 * config.limits.max_duration_seconds * 1000);
+      return engine.verify({ ...file, maxDurationMs }, signal);
+    },
     freeBytes: async () => base.freeBytes(),
     diskBytes: () => totalBytesOf(dataDir),
   });

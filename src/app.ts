@@ -232,9 +232,9 @@ function openHttp(
         watchText: scheduler.watchText,
         waitFor: scheduler.waitFor,
       },
-      verifyAudio: (path, { organizationId, maxDurationMs, isLarge }, signal) =>
+      verifyAudio: (file, { organizationId, maxDurationMs, isLarge }, signal) =>
         decoders.run({ organizationId, purpose: "synchronous", isLarge }, signal, () =>
-          engine.verify(path, signal, maxDurationMs),
+          engine.verify({ ...file, maxDurationMs }, signal),
         ),
       stopping,
       metrics: {

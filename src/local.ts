@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
+import { rawFormatOf } from "./domain/raw-formats.ts";
 import type { TranscriptionResult } from "./domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
 import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
@@ -48,8 +49,14 @@ export type LocalRequest = {
   /** Bounds on the number of speakers. */
   speakers?: { minSpeakers?: number; maxSpeakers?: number };
   channelMode: ChannelMode;
+  /** What files without a signature are; left out: their names say it. */
+  mediaType?: string | undefined;
 };
-export type LocalPlan = { model: InstalledModel; request: TranscriptionRequest };
+export type LocalPlan = {
+  model: InstalledModel;
+  request: TranscriptionRequest;
+  mediaType?: string | undefined;
+};
 
 /** Recognition of local files, without a server, a database of work, or credit. */
 export type LocalTranscriber = {
@@ -110,10 +117,10 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
   }
 
   return {
-    plan({ modelId, isDiarized, speakers = {}, ...rest }) {
+    plan({ modelId, isDiarized, speakers = {}, mediaType, ...rest }) {
       const diarization = isDiarized ? { diarization: speakers } : {};
       const request = { ...rest, timestamps: "segment" as const, ...diarization };
-      return { model: checkRequest(models, modelId, request), request };
+      return { model: checkRequest(models, modelId, request), request, mediaType };
     },
 
     warm: ({ model }) => engine.warm(model, new AbortController().signal),
@@ -239,7 +246,9 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
     // The user sees the failure and can make space.
     isWaitedOut: () => false,
   };
-  const recording = { path: file, directory: join(directory, "audio") };
+  const format = rawFormatOf({ name: file, mediaType: plan.mediaType });
+  const reading = format && { format };
+  const recording = { path: file, directory: join(directory, "audio"), reading };
   const job = { recording, request, model };
   const ending = await recognizeRecording(job, tools, new AbortController().signal);
   if (ending?.kind === "result") return ending.result;

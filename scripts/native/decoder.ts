@@ -6,7 +6,10 @@ import { run } from "./run.ts";
 import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "decoder");
-const FILES = ["main", "source", "reader", "amr", "clock", "tracks", "measure", "outline", "play", "amplify"];
+const FILES = [
+  ...["main", "source", "reading", "reader", "streams", "lanes", "amr", "clock", "tracks", "measure", "outline"],
+  ...["play", "amplify"],
+];
 const FLAGS = [
   ...["-std=gnu11", "-D_GNU_SOURCE", "-O3", "-Wall", "-Wextra", "-Werror=implicit"],
   // So that loops over samples become vector code. No code reads `errno` of mathematical functions, or uses traps.

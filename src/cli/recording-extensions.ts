@@ -1,3 +1,5 @@
+import { RAW_EXTENSIONS } from "../domain/raw-formats.ts";
+
 /**
  * The extensions of recordings, by the name that the decoder has for their format (`scripts/native/ffmpeg.ts`). A format
  * without any has no file of its own, or cannot be recognized by its content.
@@ -50,7 +52,7 @@ export const RECORDING_EXTENSIONS: Readonly<Record<string, readonly string[]>> =
   ilbc: ["lbc"],
 };
 
-const ALL: ReadonlySet<string> = new Set(Object.values(RECORDING_EXTENSIONS).flat());
+const ALL: ReadonlySet<string> = new Set([...Object.values(RECORDING_EXTENSIONS).flat(), ...RAW_EXTENSIONS]);
 
 /** Reports whether a file is a recording by its extension, which has no dot, in any case. */
 export function isRecordingExtension(extension: string): boolean {

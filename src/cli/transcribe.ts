@@ -19,7 +19,7 @@ import {
   writeFailure,
   writeTranscript,
 } from "./transcribe-output.ts";
-import { WARNING_TEXTS } from "./warning-texts.ts";
+import { describeWarnings } from "./warning-texts.ts";
 
 type Options = {
   language: string;
@@ -115,8 +115,7 @@ async function transcribeAll({ context, transcriber, plan, destination, inputs, 
         await writeTranscript(context, destination, input, isOneOfSeveral, (format) =>
           transcriber.render(plan, result, format),
         );
-        for (const warning of result.warnings)
-          context.note(`warning: ${input.name}: ${WARNING_TEXTS[warning]} (${warning})`);
+        for (const warning of describeWarnings(result)) context.note(`warning: ${input.name}: ${warning}`);
         if (result.gaps.length > 0) failed++;
         for (const reason of describeGaps(result)) context.note(`error: ${input.name}: ${reason}`);
       };

@@ -1,7 +1,7 @@
-import type { Warning } from "../domain/result.ts";
+import type { AudioTracks, TranscriptionResult, Warning } from "../domain/result.ts";
 
 /** What each warning of a result means for people who read it on a terminal. */
-export const WARNING_TEXTS: Record<Warning, string> = {
+const WARNING_TEXTS: Record<Warning, string> = {
   no_speech: "no speech was found, or no word of it was understood; check --language",
   low_confidence: "the model is unsure of many words; check --language",
   repetition_removed: "the model repeated itself; one turn was kept",
@@ -13,4 +13,19 @@ export const WARNING_TEXTS: Record<Warning, string> = {
   script_mismatch: "the text has letters of a script that the mode excludes; check --language and --mode",
   speaker_count_uncertain: "another number of speakers is as likely",
   truncated_audio: "the file ends early, or sound in it could not be decoded",
+  tracks_left_out: "other audio tracks with sound were left out; see engine.tracks",
 };
+
+/** Renders one sentence for each warning of a result. */
+export function describeWarnings({ warnings, audioTracks }: TranscriptionResult): string[] {
+  return warnings.map((warning) => {
+    const text =
+      warning === "tracks_left_out" && audioTracks ? tracksText(audioTracks) : WARNING_TEXTS[warning];
+    return `${text} (${warning})`;
+  });
+}
+
+function tracksText({ transcribed, leftOut }: AudioTracks): string {
+  const others = `${leftOut.length === 1 ? "track" : "tracks"} ${leftOut.join(", ")}`;
+  return `audio track ${transcribed} of the file was transcribed, counted from 0; ${others} with sound left out, see engine.tracks`;
+}

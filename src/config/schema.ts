@@ -1,3 +1,5 @@
+import { TRACK_CHOICES } from "../domain/reading.ts";
+
 /** All settings: section, name, type, default, bounds, help (docs/decisions.md section 12). */
 
 type Common = { help: string };
@@ -190,6 +192,11 @@ export const CONFIG_SCHEMA = {
       0,
       30 * DAY_SECONDS,
       "Idle time after which a model is unloaded; 0: never.",
+    ),
+    tracks: choice(
+      "one",
+      TRACK_CHOICES,
+      "Audio tracks of a file that has several with sound; one: the one that players take; all: each becomes a channel, and channel mode mix mixes them.",
     ),
     decoder: text(
       "",

@@ -1,11 +1,17 @@
+import type { Reading } from "./reading.ts";
+
 /** Properties of a recording that has been decoded to its end. */
 export type VerifiedAudio = {
   /** Duration of the decoded samples, whatever the header says, milliseconds. */
   durationMs: number;
+  /** The highest number of channels of any part of the recording. */
   channels: number;
+  /** The sample rate at the beginning of the recording. */
   sampleRateHz: number;
   /** The file ends before its header says. */
   truncated: boolean;
+  /** How the file was read, and has to be read again. */
+  reading: Reading;
 };
 
 /** Measurements from the decoding of a recording. Levels are in dB relative to full scale, -120 for silence. */

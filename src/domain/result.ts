@@ -37,6 +37,7 @@ export const WARNINGS = [
   "script_mismatch",
   "speaker_count_uncertain",
   "truncated_audio",
+  "tracks_left_out",
 ] as const;
 export type Warning = (typeof WARNINGS)[number];
 
@@ -52,4 +53,8 @@ export type TranscriptionResult = {
   segments: Segment[];
   warnings: Warning[];
   gaps: Gap[];
+  /** With the warning `tracks_left_out`: which audio tracks of the file, from 0 in its order. */
+  audioTracks?: AudioTracks;
 };
+
+export type AudioTracks = { transcribed: number; leftOut: number[] };

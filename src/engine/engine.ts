@@ -2,6 +2,7 @@ import type { VerifiedAudio } from "../domain/audio.ts";
 import type { ChunkLimits } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Outline } from "../domain/outline.ts";
+import type { FileToRead, TrackChoice } from "../domain/reading.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio, outlineAudio } from "./audio/decode.ts";
 import { type PlayStretch, playAudio } from "./audio/play.ts";
 import type { ChunkExecutor } from "./executor.ts";
@@ -21,8 +22,7 @@ import { createPool, type PoolOptions, type PoolStatus } from "./workers/pool.ts
 
 export type { PlayStretch } from "./audio/play.ts";
 
-export type DecodeJob = {
-  path: string;
+export type DecodeJob = FileToRead & {
   directory: string;
   channels: "mix" | "separate";
   maxDurationMs: number;
@@ -52,7 +52,12 @@ export type Elsewhere = {
   prepare(job: ElsewhereJob, signal: AbortSignal): Promise<PreparedAudio | undefined>;
 };
 
-export type OutlineJob = Pick<DecodeJob, "path" | "channels" | "maxDurationMs"> & { file: string };
+export type OutlineJob = Pick<DecodeJob, "path" | "reading" | "channels" | "maxDurationMs"> & {
+  file: string;
+};
+
+/** A file that is decoded for what it is. `maxDurationMs` left out: the engine's longest. */
+export type VerifyJob = FileToRead & { maxDurationMs?: number };
 
 /**
  * The interface of the native side for the rest of the program. Jobs name files and ranges, and can be repeated. Speech,
@@ -61,7 +66,7 @@ export type OutlineJob = Pick<DecodeJob, "path" | "channels" | "maxDurationMs"> 
  */
 export type Engine = ChunkExecutor & {
   /** Decodes a file to its end without keeping the sound, and returns its format and true length. */
-  verify(path: string, signal: AbortSignal, maxDurationMs?: number): Promise<VerifiedAudio>;
+  verify(job: VerifyJob, signal: AbortSignal): Promise<VerifiedAudio>;
   /** Decodes a file into 16 kHz mono files in a folder (pcm-file.ts). */
   decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
   /** Decodes a file to its end and keeps only its outline. `file` is a free path for it, which is free again afterwards. */
@@ -91,6 +96,8 @@ export type LocalEngineOptions = PoolOptions & {
   backgroundNiceness?: number;
   /** Longest recording that is decoded, milliseconds. */
   maxDurationMs: number;
+  /** Which audio tracks of a file are read where that is not known yet. Left out: one. */
+  tracks?: TrackChoice;
 };
 
 /** Decoding a minute of audio takes well under a second. These limits are for a decoder that is stuck. */
@@ -99,7 +106,7 @@ const DECODE_TIMEOUT_RATIO = 0.25;
 
 /** Creates the engine of this machine: a decoder process for each file, and worker processes for speech and text. */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
-  const { nativeFiles } = options;
+  const { nativeFiles, tracks } = options;
   const { precision = "fast", sharedSteps, gpuFreeBytes, wanted, backgroundNiceness = 0 } = options;
   const machine = { ...measureMachine(), gpuFreeBytes };
   const needsOf = createModelNeeds({ precision, sharedSteps });
@@ -107,23 +114,21 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   const executor = createLocalExecutor(pool, { wanted, backgroundNiceness, machine, needsOf });
   const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
   return {
-    verify: (path, signal, maxDurationMs = options.maxDurationMs) =>
-      asAppError(async () => {
-        const counted = await countAudio(nativeFiles, path, { maxDurationMs, timeoutMs, signal });
-        const { durationMs, channels, sampleRateHz, truncated } = counted;
-        return { durationMs, channels, sampleRateHz, truncated };
-      }),
+    verify: ({ path, reading, maxDurationMs = options.maxDurationMs }, signal) =>
+      asAppError(() => countAudio(nativeFiles, path, { reading, tracks, maxDurationMs, timeoutMs, signal })),
     decode: (job, signal) =>
       asAppError(() =>
         decodeAudio(nativeFiles, job.path, {
           output: { directory: job.directory, channels: job.channels },
+          reading: job.reading,
+          tracks,
           maxDurationMs: job.maxDurationMs,
           timeoutMs,
           signal,
         }),
       ),
     outline: ({ path, ...job }, signal) =>
-      asAppError(() => outlineAudio(nativeFiles, path, { ...job, timeoutMs, signal })),
+      asAppError(() => outlineAudio(nativeFiles, path, { ...job, tracks, timeoutMs, signal })),
     play: (job, signal) => asAppError(() => playAudio(nativeFiles, job, { timeoutMs, signal })),
     detectSpeech: pool.detectSpeech,
     capacity: executor.capacity,

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { NATIVE_HASH } from "#native-parts";
+import type { TrackChoice } from "../domain/reading.ts";
 import type { Log } from "../lib/log.ts";
 import { requireProgram } from "../lib/program-file.ts";
 import { sha256Hex } from "../lib/sha256.ts";
@@ -26,6 +27,7 @@ export type EngineSettings = {
     threads_per_worker: number | "auto";
     background_niceness: number;
     decoder: string;
+    tracks: TrackChoice;
   };
   limits: { max_duration_seconds: number };
 };
@@ -100,6 +102,7 @@ export async function openEngine(
     wanted: { workers, threadsPerWorker },
     backgroundNiceness: settings.engine.background_niceness,
     maxDurationMs: settings.limits.max_duration_seconds * 1000,
+    tracks: settings.engine.tracks,
   });
   return { engine, gpuFreeBytes, soundCode: soundCodeOf(settings.engine.decoder), probed };
 }

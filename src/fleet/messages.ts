@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { MODEL_FAMILIES } from "../domain/model.ts";
+import { RAW_CHANNELS, RAW_DEMUXERS, RAW_RATE_HZ } from "../domain/raw-formats.ts";
 import { printable } from "../lib/printable.ts";
 import { nestsDeeperThan } from "../lib/strict-json.ts";
 import { NAME_PATTERN } from "./subjects.ts";
@@ -75,6 +76,22 @@ const remoteSchema = Type.Object({
 export const MAX_SAMPLES = 2 ** 32 - 1;
 export const MAX_TRACKS = 64;
 
+const track = Type.Integer({ minimum: 0, maximum: MAX_TRACKS });
+
+const readingSchema = Type.Object({
+  format: Type.Optional(
+    Type.Object({
+      demuxer: Type.Union(RAW_DEMUXERS.map((demuxer) => Type.Literal(demuxer))),
+      rateHz: Type.Integer({ minimum: RAW_RATE_HZ.min, maximum: RAW_RATE_HZ.max }),
+      channels: Type.Integer({ minimum: 1, maximum: RAW_CHANNELS }),
+      codeBits: Type.Optional(Type.Integer({ minimum: 2, maximum: 5 })),
+    }),
+  ),
+  track: Type.Optional(track),
+  leftOut: Type.Optional(Type.Array(track, { maxItems: MAX_TRACKS })),
+  mixed: Type.Optional(Type.Array(track, { minItems: 2, maxItems: MAX_TRACKS })),
+});
+
 /** Asks for a recording to be decoded and searched for speech. Workers that do not offer that do not see such tickets. */
 const prepareTicketSchema = Type.Object({
   v: version,
@@ -85,6 +102,8 @@ const prepareTicketSchema = Type.Object({
   /** Where the worker brings what it has made, file by file. */
   prepared: remoteSchema,
   channels: Type.Union([Type.Literal("mix"), Type.Literal("separate")]),
+  /** How the file is read; absent, as from an older control plane: the decoder finds it. */
+  reading: Type.Optional(readingSchema),
   max_duration_ms: milliseconds,
   /** What verification has found. */
   expected: Type.Object({

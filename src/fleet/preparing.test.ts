@@ -222,7 +222,7 @@ describeFleet("preparing on workers", () => {
         writeFileSync(file, new Uint8Array(2 * samples).fill(7));
         return {
           ...{ durationMs: samples / 16, samples, channels: 1, files: [file] },
-          ...{ measurements: MEASUREMENTS, outline: OUTLINE },
+          ...{ measurements: MEASUREMENTS, outline: OUTLINE, reading: {} },
         };
       },
       detectSpeech: async () => SPEECH,
@@ -287,7 +287,7 @@ describeFleet("preparing on workers", () => {
         const fleet = control();
         const { left } = await worker(engine);
         await places(fleet, 1);
-        const verified = await engine.verify(path(folder), new AbortController().signal);
+        const verified = await engine.verify({ path: path(folder) }, new AbortController().signal);
         const tracks = channels === "mix" ? 1 : verified.channels;
         const expected = { durationMs: verified.durationMs, withinMs: 100, tracks };
         const [own, other] = [1, 2].map(() => jobOf(path(folder), { channels, expected }));

@@ -1,5 +1,6 @@
 import type { Config } from "../config/schema.ts";
 import type { VerifiedAudio } from "../domain/audio.ts";
+import type { FileToRead } from "../domain/reading.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ApiKeyService } from "../services/api-keys.ts";
@@ -44,7 +45,7 @@ export type HttpDeps = {
    * @throws AppError `audio_decode_failed`, `audio_too_long`; anything when the signal aborts
    */
   verifyAudio: (
-    path: string,
+    file: FileToRead,
     work: { organizationId: string; maxDurationMs: number; isLarge: boolean },
     signal: AbortSignal,
   ) => Promise<VerifiedAudio>;

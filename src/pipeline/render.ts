@@ -1,4 +1,4 @@
-import type { Gap, Segment, TranscriptionResult } from "../domain/result.ts";
+import type { AudioTracks, Gap, Segment, TranscriptionResult } from "../domain/result.ts";
 import type { Mode, Timestamps } from "../domain/transcription.ts";
 import { srtText, vttText } from "../lib/subtitle-text.ts";
 import { toSeconds } from "../lib/time.ts";
@@ -73,6 +73,7 @@ function contentOf(result: TranscriptionResult, isTimed: boolean) {
     segments: result.segments.map((segment) => segmentBody(segment, isTimed)),
     warnings: result.warnings,
     ...(result.gaps.length === 0 ? {} : { gaps: result.gaps.map(gapBody) }),
+    ...(result.audioTracks === undefined ? {} : { audio_tracks: tracksBody(result.audioTracks) }),
   };
 }
 
@@ -97,6 +98,8 @@ function gapBody({ startMs, endMs, reason, channel }: Gap) {
     ...(channel === undefined ? {} : { channel }),
   };
 }
+
+const tracksBody = ({ transcribed, leftOut }: AudioTracks) => ({ transcribed, left_out: leftOut });
 
 function toText(result: TranscriptionResult): string {
   if (result.text === "") return "";

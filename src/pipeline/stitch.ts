@@ -1,4 +1,5 @@
 import { type ChunkRegion, SAMPLE_RATE_HZ, SPEECH_PADDING_MS } from "../domain/chunk.ts";
+import type { Reading } from "../domain/reading.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
 import {
   type Gap,
@@ -196,6 +197,8 @@ export type AssembleInput = {
   /** Channels of the recording. */
   channels: number;
   request: Pick<TranscriptionRequest, "channelMode">;
+  /** How the file was read, where it has several audio tracks. */
+  reading?: Reading;
 };
 
 /**
@@ -220,6 +223,9 @@ export function assembleResult(input: AssembleInput): TranscriptionResult {
     const mean = segments.reduce((sum, { confidence }) => sum + confidence, 0) / segments.length;
     if (mean < LOW_CONFIDENCE) found.add("low_confidence");
   }
+  const { track, leftOut = [] } = input.reading ?? {};
+  const hasLeftOut = track !== undefined && leftOut.length > 0;
+  if (hasLeftOut) found.add("tracks_left_out");
   return {
     status: gaps.length > 0 ? "partial" : "completed",
     durationMs,
@@ -229,6 +235,7 @@ export function assembleResult(input: AssembleInput): TranscriptionResult {
     segments,
     warnings: WARNINGS.filter((warning) => found.has(warning)),
     gaps,
+    ...(hasLeftOut ? { audioTracks: { transcribed: track, leftOut } } : {}),
   };
 }
 

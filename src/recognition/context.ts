@@ -1,4 +1,5 @@
 import type { InstalledModel, ModelFamilyName, SpeakerWeights } from "../domain/model.ts";
+import type { Reading } from "../domain/reading.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -12,6 +13,8 @@ export type Recording = {
   path: string;
   /** Folder of the decoded tracks. Recognition creates and replaces it. The caller removes it. */
   directory: string;
+  /** How the file is read. Where it is left out, decoding finds it. */
+  reading?: Reading | undefined;
   /** Values that verification of the file found. Where they are absent, decoding finds them. */
   verified?: { durationMs: number; channels: number };
 };

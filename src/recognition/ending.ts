@@ -1,5 +1,6 @@
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import type { SpeakerWeightHashes } from "../domain/model.ts";
+import type { Reading } from "../domain/reading.ts";
 import type { Gap, TranscriptionResult, Warning } from "../domain/result.ts";
 import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.ts";
 import type { EngineError } from "../engine/protocol.ts";
@@ -36,6 +37,8 @@ export type EndingInput = {
   /** Warnings about the recording as a whole. */
   warnings: readonly Warning[];
   speakerWeights?: SpeakerWeightHashes;
+  /** How the file was read, where it has several audio tracks. */
+  reading?: Reading;
 };
 
 /** Makes a result, a partial result or a failure from the outcomes of the chunks (docs/decisions.md section 4). */
@@ -59,6 +62,7 @@ export function endingOf({ request, chunks, durationMs, channels, ...input }: En
     durationMs,
     channels,
     request,
+    ...(input.reading ? { reading: input.reading } : {}),
   });
   const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const totalMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });

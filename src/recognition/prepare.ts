@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import type { Chunk, ChunkLimits, ChunkRegion } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Outline } from "../domain/outline.ts";
+import type { Reading } from "../domain/reading.ts";
 import type { Warning } from "../domain/result.ts";
 import type { SpeechRegion } from "../domain/speech.ts";
 import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts";
@@ -23,6 +24,8 @@ export type DecodedRecording = {
   channels: number;
   /** Warnings about the sound. */
   warnings: Warning[];
+  /** How the file was read. */
+  reading: Reading;
   /** Absent where the files of an earlier run are used. */
   outline?: Outline | undefined;
   /** The speech of each track, where another machine has found it already. */
@@ -44,10 +47,10 @@ export async function decodeRecording(
   signal: AbortSignal,
 ): Promise<DecodedRecording> {
   const warnings = tools.checkpoint.preparedWarnings();
-  const { directory, verified } = recording;
+  const { directory, verified, reading = {} } = recording;
   if (warnings && verified) {
     const tracks = trackPaths(directory, request.channelMode, verified.channels);
-    if (tracks.every((path) => existsSync(path))) return { tracks, ...verified, warnings };
+    if (tracks.every((path) => existsSync(path))) return { tracks, ...verified, warnings, reading };
   }
   return withRetries(tools, signal, () =>
     decodeInto(directory, { recording, limits, channelMode: request.channelMode }, tools, signal),
@@ -62,7 +65,7 @@ type DecodeInput = Pick<RecognitionJob, "recording"> & { channelMode: ChannelMod
  */
 async function decodeInto(
   directory: string,
-  { recording: { path, verified }, channelMode, limits }: DecodeInput,
+  { recording: { path, reading, verified }, channelMode, limits }: DecodeInput,
   { engine, clock, maxDurationMs }: RecognitionTools,
   signal: AbortSignal,
 ): Promise<DecodedRecording> {
@@ -71,6 +74,7 @@ async function decodeInto(
   try {
     const job: DecodeJob = {
       path,
+      reading,
       directory: unfinished,
       channels: channelMode,
       maxDurationMs: Math.max(verified?.durationMs ?? 0, maxDurationMs),
@@ -91,6 +95,7 @@ async function decodeInto(
       ...(verified ?? { durationMs, channels }),
       warnings: audioWarnings(decoded.measurements, channelMode),
       outline: decoded.outline,
+      reading: decoded.reading,
       ...(prepared ? { speech: prepared.speech } : {}),
     };
   } finally {

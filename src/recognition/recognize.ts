@@ -149,7 +149,7 @@ async function runChunks(
 /** Assembles the result from the outcomes of all chunks. */
 async function assemble(
   { request }: RecognitionJob,
-  { tracks, warnings, durationMs, channels, ended }: DecodedRecording & { ended: readonly ChunkRecord[] },
+  { tracks, warnings, ended, ...recording }: DecodedRecording & { ended: readonly ChunkRecord[] },
   tools: RecognitionTools,
   signal: AbortSignal,
 ): Promise<Ending> {
@@ -163,8 +163,9 @@ async function assemble(
   const spoken = await labelSpeakers(tools, { diarization, tracks, chunks, segments }, signal);
   return endingOf({
     request,
-    durationMs,
-    channels,
+    durationMs: recording.durationMs,
+    channels: recording.channels,
+    reading: recording.reading,
     chunks,
     segments: spoken.segments,
     warnings: [...warnings, ...spoken.warnings],

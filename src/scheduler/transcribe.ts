@@ -12,6 +12,7 @@ import { countEndedChunks } from "../store/chunks.ts";
 import { isWaitedOut } from "../store/disk-full.ts";
 import { packResult } from "../store/results.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
+import { findUpload, readingOf } from "../store/uploads.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { remainingMsOf } from "./remaining-work.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
@@ -93,9 +94,11 @@ async function recognize(
   signal: AbortSignal,
 ): Promise<Ending | undefined> {
   const { durationMs, channels } = row;
+  const upload = findUpload(context.database.store, row.uploadId);
   const recording: Recording = {
     path: context.audioPath(row.uploadId),
     directory: context.workingDir(row.id),
+    reading: upload && readingOf(upload),
     verified: { durationMs, channels },
   };
   const tools = {

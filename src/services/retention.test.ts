@@ -69,7 +69,7 @@ async function completeUpload({ uploads, dataDir }: UploadBench): Promise<string
   const path = join(dataDir, "incoming");
   await uploads.sweepOrphans();
   writeFileSync(path, "sound");
-  const verified = { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false };
+  const verified = { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false, reading: {} };
   return (await uploads.adoptFile(CALLER, { path, bytes: 5, sha256: "0".repeat(64), verified })).id;
 }
 

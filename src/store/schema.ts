@@ -6,6 +6,7 @@ import type { ChunkRegion } from "../domain/chunk.ts";
 import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Speech } from "../domain/outline.ts";
+import type { Reading } from "../domain/reading.ts";
 import type { Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
 import type { Moved, TranscriptionWork } from "../domain/story.ts";
 import type {
@@ -131,6 +132,11 @@ export const uploads = sqliteTable(
      * sets it to 0 when `deletedAt` is set.
      */
     spaceBytes: integer("space_bytes").notNull().default(0),
+    /**
+     * How the file is read: until verification as its sender names it, afterwards as it was read then. Null in rows that an
+     * older version has verified; use `readingOf`.
+     */
+    reading: text("reading", { mode: "json" }).$type<Reading>(),
   },
   (t) => [
     index("uploads_open").on(t.organizationId, t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),

@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, isNull, notExists, or, sql } from "drizzle-orm";
 import type { Ages } from "../domain/clock-trust.ts";
+import { FIRST_TRACK, type Reading } from "../domain/reading.ts";
 import { UNFINISHED_STATES } from "../domain/transcription.ts";
 import {
   nextUploadState,
@@ -30,8 +31,12 @@ export type UploadChanges = Partial<
     | "deletedAt"
     | "storedSha256"
     | "spaceBytes"
+    | "reading"
   >
 >;
+
+/** Returns how the file of a verified upload is read. Older versions took the first audio track. */
+export const readingOf = ({ reading }: Pick<UploadRow, "reading">): Reading => reading ?? FIRST_TRACK;
 
 export function insertUpload(tx: Store, row: NewUploadRow): UploadRow {
   return tx.insert(uploads).values(row).returning().get();

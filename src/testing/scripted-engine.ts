@@ -122,18 +122,19 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
   }
 
   return {
-    async verify(path, signal, maxDurationMs = Number.POSITIVE_INFINITY) {
+    async verify({ path, reading = {}, maxDurationMs = Number.POSITIVE_INFINITY }, signal) {
       await interference.verify?.(path, signal);
       const { seconds, channels = 1 } = await readScript(path);
       if (seconds * 1000 > maxDurationMs) throw new AppError("audio_too_long");
-      return { durationMs: seconds * 1000, channels, sampleRateHz: SAMPLE_RATE_HZ, truncated: false };
+      const durationMs = seconds * 1000;
+      return { durationMs, channels, sampleRateHz: SAMPLE_RATE_HZ, truncated: false, reading };
     },
 
     async decode(job, signal) {
       await interference.decode?.(job, signal);
       const script = await readScript(job.path);
       if (script.trouble === "refuse") throw new AppError("audio_decode_failed");
-      const decoded = writeTracks(job, script);
+      const decoded = { ...writeTracks(job, script), reading: job.reading ?? {} };
       // The folder is renamed once it is complete: `<final>.<pid>.<time>`.
       scripts.set(job.directory.replace(/\.\d+\.\d+$/, ""), script);
       return decoded;

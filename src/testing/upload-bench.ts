@@ -45,7 +45,7 @@ export type UploadBench = {
 
 /** Reports one second of mono audio for every file. */
 export const acceptingVerifier: UploadDeps["verifyAudio"] = () =>
-  Promise.resolve({ durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false });
+  Promise.resolve({ durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false, reading: {} });
 
 /** Opens the upload service on a new database file and a new directory, which `close` removes. */
 export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {

@@ -3,8 +3,11 @@
  *
  * main.c     arguments, limits of the process, the report
  * source.c   the file, and the independent parts that a concatenated file has
+ * reading.c  how the caller wants the file to be read
  * reader.c   one part: demuxer and audio decoder of libav
  * amr.c      AMR with its pauses
+ * streams.c  which audio track of a file is read
+ * lanes.c    several audio tracks side by side
  * clock.c    where decoded frames belong on the recording's clock
  * tracks.c   mixing, resampling and writing
  * measure.c  levels
@@ -65,6 +68,36 @@ void source_close(Source *source);
 AVIOContext *source_io(const Source *source, Part part);
 void source_free_io(AVIOContext *io);
 
+/* ---- reading.c ---- */
+
+/* Audio tracks of a file that are looked at. */
+#define MAX_AUDIO_TRACKS 32
+#define TRACK_UNKNOWN -1
+
+/* How a file is read beyond what it says itself; src/domain/reading.ts has the same. */
+typedef struct {
+  /* The file is a WAV file that holds more sound than its header says. */
+  bool ignore_wav_length;
+  /* The format of a file that has no signature. NULL: it is not known. */
+  const AVInputFormat *raw;
+  int raw_rate_hz, raw_channels, raw_code_bits;
+  /* The file has no signature and was read in the format `raw`. */
+  bool is_raw;
+  /* The audio track that is read, from 0 among the audio tracks of each part. It is found when it is needed. */
+  int track;
+  /* Other audio tracks that have sound; only where `track` was not given. */
+  bool is_left_out[MAX_AUDIO_TRACKS];
+  /* All audio tracks that have sound are read, and `is_mixed` is found when it is needed. */
+  bool wants_all;
+  /* The audio tracks that are read side by side; none where `track` is read. */
+  bool is_mixed[MAX_AUDIO_TRACKS];
+} Reading;
+
+/* Reads the arguments LENGTH, FORMAT and TRACKS, which main.c describes. */
+bool reading_parse(Reading *reading, const char *length, const char *format, const char *tracks);
+/* Returns the format in which the file must be read, with its settings; NULL: libav finds it. */
+const AVInputFormat *reading_input(Reading *reading, AVIOContext *io, AVDictionary **settings);
+
 /* ---- clock.c ---- */
 
 typedef struct Tracks Tracks;
@@ -77,7 +110,7 @@ typedef struct {
   Tracks *tracks;
   /* End of the sound that was written, in seconds on the recording's clock. */
   double at_s;
-  /* Added to a frame's time stamp to get its time on the recording's clock; NAN before the first time stamp is known. */
+  /* Added to a frame's time stamp to get its time on the recording's clock. */
   double base_s;
   bool is_started;
   /* Frames that disagree with the clock, held until it is known whether the time stamps have jumped. */
@@ -90,10 +123,7 @@ typedef struct {
 
 Failure clock_open(Clock *clock, Tracks *tracks);
 void clock_close(Clock *clock);
-/*
- * The next part begins where the last one ended. `start_s` is its first time stamp: NAN to take that of the first frame
- * that has one, and to lay the sound before it without a gap.
- */
+/* The next part begins where the last one ended; `start_s` is its first time stamp. */
 Failure clock_begin_part(Clock *clock, double start_s);
 /* Takes a frame and frees it later. `time_s` is its time stamp, NAN when it has none. */
 Failure clock_take(Clock *clock, AVFrame *frame, double time_s);
@@ -196,12 +226,18 @@ Failure player_finish(Player *player);
 
 /* ---- tracks.c ---- */
 
+/* Receives samples of the output at their position. */
+typedef Failure TakeSound(void *context, int64_t position, const float *samples, int count);
+
 typedef struct {
   /* NULL: no file is written. */
   const char *prefix, *suffix;
   /* NULL: there are none. Without file, outline and player samples are only counted. */
   Outline *outline;
   Player *player;
+  /* With a function, the mix goes there, and nowhere else. */
+  TakeSound *take;
+  void *context;
   bool separate;
   /* Seconds of recording after which decoding stops. */
   double max_s;
@@ -272,9 +308,8 @@ int amr_read(const Amr *amr, AVIOContext *io, AVPacket *packet);
 
 /* ---- reader.c ---- */
 
-
 typedef struct {
-  /* Duration that the headers claim, in seconds; NAN when they claim none, or only estimate it. Claims refuse nothing. */
+  /* Duration that the headers claim, in seconds; NAN when they claim none, or only estimate it. */
   double claimed_s;
   /* Length of the sound that could not be decoded, in seconds. */
   double lost_s;
@@ -283,7 +318,7 @@ typedef struct {
 } ReadFacts;
 
 /* Called once before the first frame is decoded, with the claimed duration (NAN when unknown). */
-typedef void OnClaim(void *context, double claimed_s);
+typedef Failure OnClaim(void *context, double claimed_s);
 /* Called about twice a second with the length of the sound so far, in seconds. */
 typedef void OnProgress(void *context, double done_s);
 
@@ -293,12 +328,10 @@ typedef struct {
   void *context;
 } ReadEvents;
 
-/* @param ignore_wav_length the file is a WAV file that holds more sound than its header says */
-Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvents *events, Clock *clock,
-                   ReadFacts *facts);
+Failure read_parts(const Source *source, Reading *reading, const ReadEvents *events, Clock *clock, ReadFacts *facts);
 /* Reads from behind a point's packet on. The first part of the source is the point's part. */
-Failure read_from(const Source *source, bool ignore_wav_length, const Point *point, const ReadEvents *events,
-                  Clock *clock, ReadFacts *facts);
+Failure read_from(const Source *source, Reading *reading, const Point *point, const ReadEvents *events, Clock *clock,
+                  ReadFacts *facts);
 
 /* ---- amplify.c ---- */
 

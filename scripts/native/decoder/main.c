@@ -16,15 +16,18 @@
 #include <libavutil/mem.h>
 
 #include "decoder.h"
+#include "reader.h"
 
 /*
- * decoder count   INPUT MAX_MS LENGTH
- * decoder decode  INPUT MAX_MS LENGTH mix|separate PREFIX SUFFIX OUTLINE
- * decoder outline INPUT MAX_MS LENGTH mix|separate OUTLINE
- * decoder play    INPUT LENGTH mix|separate LANES FROM COUNT POINT
+ * decoder count   INPUT MAX_MS LENGTH FORMAT TRACKS
+ * decoder decode  INPUT MAX_MS LENGTH FORMAT TRACKS mix|separate PREFIX SUFFIX OUTLINE
+ * decoder outline INPUT MAX_MS LENGTH FORMAT TRACKS mix|separate OUTLINE
+ * decoder play    INPUT LENGTH FORMAT TRACKS mix|separate LANES FROM COUNT POINT
  * decoder amplify FILE FACTOR
  *
  * LENGTH says how the length in a WAV header compares with the file (wav-extent.ts): `understated`, `overstated`, `right`.
+ * FORMAT is that of a file without a signature (src/domain/raw-formats.ts): `-`, or DEMUXER,RATE_HZ,CHANNELS,CODE_BITS.
+ * TRACKS says which audio tracks are read: `one` or `all` where it is not known yet, or their numbers from 0, with commas.
  * Standard output carries only lines of JSON: {"done_ms": …} about twice a second, and one report at the end, which is
  * {"failed": NAME} or the measurements. All of it is numbers and our own names. No text of the recording is ever written.
  * `play` writes 16-bit samples instead, COUNT of each lane from sample FROM on, fewer at the end of the recording. POINT has
@@ -107,11 +110,32 @@ static void report_levels(const Tracks *tracks) {
   printf("]");
 }
 
-static void report(const Tracks *tracks, const ReadFacts *facts) {
+static void report_list(const char *name, const bool *is_listed) {
+  const char *separator = "";
+  printf(", \"%s\": [", name);
+  for (int track = 0; track < MAX_AUDIO_TRACKS; track++) {
+    if (!is_listed[track]) continue;
+    printf("%s%d", separator, track);
+    separator = ", ";
+  }
+  printf("]");
+}
+
+/* What was found about how the file has to be read. */
+static void report_reading(const Reading *reading) {
+  printf(", \"is_raw\": %s", reading->is_raw ? "true" : "false");
+  if (reading->track == TRACK_UNKNOWN) return;
+  printf(", \"track\": %d", reading->track);
+  report_list("left_out", reading->is_left_out);
+  if (has_lanes(reading)) report_list("mixed", reading->is_mixed);
+}
+
+static void report(const Tracks *tracks, const ReadFacts *facts, const Reading *reading) {
   printf("{\"samples\": %lld, \"channels\": %d, \"sample_rate_hz\": %d, \"lost_ms\": %.0f, \"broke_off\": %s",
          (long long)tracks->position, tracks->channels, tracks->rate_hz, facts->lost_s * 1000,
          facts->broke_off ? "true" : "false");
   if (!isnan(facts->claimed_s)) printf(", \"claimed_ms\": %.0f", facts->claimed_s * 1000);
+  report_reading(reading);
   if (tracks->options.prefix) report_levels(tracks);
   printf("}\n");
 }
@@ -119,14 +143,21 @@ static void report(const Tracks *tracks, const ReadFacts *facts) {
 /* ---- Commands ---- */
 
 typedef struct {
+  /*
+   * The claim of the header is not a reason to refuse: the header claims more sound than the file holds, or the recording
+   * was measured before.
+   */
+  bool ignores_claim;
   double max_s;
   struct timespec reported;
 } Run;
 
-/* What headers claim only gives more processor time. A long recording ends at the limit, when that much was decoded. */
-static void on_claim(void *context, double claimed_s) {
-  const Run *run = context;
-  if (!isnan(claimed_s)) allow_for(claimed_s < run->max_s ? claimed_s : run->max_s);
+static Failure on_claim(void *context, double claimed_s) {
+  Run *run = context;
+  if (isnan(claimed_s)) return DECODED;
+  if (!run->ignores_claim && claimed_s > run->max_s) return TOO_LONG;
+  allow_for(claimed_s < run->max_s ? claimed_s : run->max_s);
+  return DECODED;
 }
 
 static void on_progress(void *context, double done_s) {
@@ -141,17 +172,14 @@ static void on_progress(void *context, double done_s) {
 
 static void do_not_report(void *context, double done_s) { (void)context, (void)done_s; }
 
-/* A recording that rounds to 0 ms has no length that can be billed. */
-#define SHORTEST_SAMPLES (OUTPUT_RATE_HZ / 2000)
-
-static Failure decode(const Source *source, bool ignore_wav_length, Run *run, Tracks *tracks, ReadFacts *facts) {
+static Failure decode(const Source *source, Reading *reading, Run *run, Tracks *tracks, ReadFacts *facts) {
   ReadEvents events = {.on_claim = on_claim, .on_progress = on_progress, .context = run};
   Clock clock = {0};
   Failure failure = clock_open(&clock, tracks);
-  if (failure == DECODED) failure = read_parts(source, ignore_wav_length, &events, &clock, facts);
+  if (failure == DECODED) failure = read_parts(source, reading, &events, &clock, facts);
   if (failure == DECODED) failure = tracks_finish(tracks);
   clock_close(&clock);
-  return failure == DECODED && tracks->position < SHORTEST_SAMPLES ? UNDECODABLE : failure;
+  return failure == DECODED && tracks->position == 0 ? UNDECODABLE : failure;
 }
 
 typedef struct {
@@ -165,12 +193,14 @@ typedef struct {
 static int run_decode(char **arguments, Outputs outputs) {
   double max_s = strtod(arguments[1], NULL) / 1000 + OVERRUN_S;
   bool keeps_sound = outputs.mode != NULL;
-  Run run = {.max_s = max_s};
+  Run run = {.ignores_claim = keeps_sound || !strcmp(arguments[2], "overstated"), .max_s = max_s};
   TrackOptions options = {.max_s = max_s, .prefix = outputs.prefix, .suffix = outputs.suffix};
   Outline outline = {0};
+  Reading reading;
   Source source;
   Tracks tracks;
   ReadFacts facts = {0};
+  if (!reading_parse(&reading, arguments[2], arguments[3], arguments[4])) return 2;
   clock_gettime(CLOCK_MONOTONIC, &run.reported);
   Failure failure = source_open(&source, arguments[0]);
   restrain(source.bytes, max_s, keeps_sound ? MAX_OUTLINE_BYTES + (max_s + 1) * OUTPUT_RATE_HZ * sizeof(int16_t) : 0,
@@ -182,9 +212,9 @@ static int run_decode(char **arguments, Outputs outputs) {
   }
   tracks_open(&tracks, options);
   if (failure == DECODED) failure = source_find_parts(&source);
-  if (failure == DECODED) failure = decode(&source, !strcmp(arguments[2], "understated"), &run, &tracks, &facts);
+  if (failure == DECODED) failure = decode(&source, &reading, &run, &tracks, &facts);
   if (failure == DECODED && keeps_sound) failure = outline_write(&outline, outputs.outline, tracks.position);
-  if (failure == DECODED) report(&tracks, &facts);
+  if (failure == DECODED) report(&tracks, &facts, &reading);
   else report_failure(failure);
   tracks_close(&tracks);
   outline_close(&outline);
@@ -202,13 +232,12 @@ static bool parse_point(const char *text, Point *point) {
   return got == 8 && text[length] == 0 && stretch_samples >= 0;
 }
 
-static Failure play(const Source *source, const char *length, const Point *point, Run *run, Tracks *tracks) {
+static Failure play(const Source *source, Reading *reading, const Point *point, Run *run, Tracks *tracks) {
   ReadEvents events = {.on_claim = on_claim, .on_progress = do_not_report, .context = run};
   ReadFacts facts;
   Clock clock = {0};
-  bool ignore_wav_length = !strcmp(length, "understated");
   Failure failure = clock_open(&clock, tracks);
-  if (failure == DECODED) failure = read_from(source, ignore_wav_length, point, &events, &clock, &facts);
+  if (failure == DECODED) failure = read_from(source, reading, point, &events, &clock, &facts);
   if (failure == DECODED) failure = tracks_finish(tracks);
   clock_close(&clock);
   return failure;
@@ -217,24 +246,26 @@ static Failure play(const Source *source, const char *length, const Point *point
 /* Ends with status 1 when nothing was written because of a failure. */
 static int run_play(char **arguments) {
   static Player player;
-  player = (Player){.lanes = atoi(arguments[3]), .from = atoll(arguments[4]), .count = atoll(arguments[5])};
+  Reading reading;
+  player = (Player){.lanes = atoi(arguments[5]), .from = atoll(arguments[6]), .count = atoll(arguments[7])};
   if (player.lanes < 1 || player.lanes > MAX_CHANNELS || player.from < 0 || player.count < 1) return 2;
-  bool has_point = strcmp(arguments[6], "-") != 0;
+  if (!reading_parse(&reading, arguments[1], arguments[2], arguments[3])) return 2;
+  bool has_point = strcmp(arguments[8], "-") != 0;
   Point point = {.position = -1, .time = AV_NOPTS_VALUE};
-  if (has_point && !parse_point(arguments[6], &point)) return 2;
+  if (has_point && !parse_point(arguments[8], &point)) return 2;
   /* A packet more, so that the resampler has given out all that is wanted. */
   double max_s = (double)(player.from + player.count) / OUTPUT_RATE_HZ + OVERRUN_S;
-  Run run = {.max_s = max_s};
+  Run run = {.ignores_claim = true, .max_s = max_s};
   Source source;
   Tracks tracks;
   Failure failure = source_open(&source, arguments[0]);
   restrain(source.bytes, max_s, 0, 0);
-  tracks_open(&tracks, (TrackOptions){.max_s = max_s, .separate = !strcmp(arguments[2], "separate"), .player = &player});
+  tracks_open(&tracks, (TrackOptions){.max_s = max_s, .separate = !strcmp(arguments[4], "separate"), .player = &player});
   if (failure == DECODED) {
     failure = has_point ? source_begin_at(&source, (Part){point.part_start, point.part_end}) : source_find_parts(&source);
   }
   if (point.position >= 0 || point.time != AV_NOPTS_VALUE) tracks_resume(&tracks, &point);
-  if (failure == DECODED) failure = play(&source, arguments[1], &point, &run, &tracks);
+  if (failure == DECODED) failure = play(&source, &reading, &point, &run, &tracks);
   /* Decoding ends there on purpose. */
   if (failure == TOO_LONG) failure = DECODED;
   if (player_finish(&player) != DECODED) failure = BROKEN_SYSTEM;
@@ -257,15 +288,15 @@ static void say_nothing(void *context, int level, const char *format, va_list va
 
 int main(int count, char **arguments) {
   av_log_set_callback(say_nothing);
-  if (count == 5 && !strcmp(arguments[1], "count")) return run_decode(arguments + 2, (Outputs){0});
-  if (count == 9 && !strcmp(arguments[1], "decode")) {
-    Outputs outputs = {.mode = arguments[5], .prefix = arguments[6], .suffix = arguments[7], .outline = arguments[8]};
+  if (count == 7 && !strcmp(arguments[1], "count")) return run_decode(arguments + 2, (Outputs){0});
+  if (count == 11 && !strcmp(arguments[1], "decode")) {
+    Outputs outputs = {.mode = arguments[7], .prefix = arguments[8], .suffix = arguments[9], .outline = arguments[10]};
     return run_decode(arguments + 2, outputs);
   }
-  if (count == 7 && !strcmp(arguments[1], "outline")) {
-    return run_decode(arguments + 2, (Outputs){.mode = arguments[5], .outline = arguments[6]});
+  if (count == 9 && !strcmp(arguments[1], "outline")) {
+    return run_decode(arguments + 2, (Outputs){.mode = arguments[7], .outline = arguments[8]});
   }
-  if (count == 9 && !strcmp(arguments[1], "play")) return run_play(arguments + 2);
+  if (count == 11 && !strcmp(arguments[1], "play")) return run_play(arguments + 2);
   if (count == 4 && !strcmp(arguments[1], "amplify")) return run_amplify(arguments + 2);
   fprintf(stderr, "usage: decoder count|decode|outline|play|amplify ...\n");
   return 2;

@@ -5,6 +5,7 @@
 #include <libavutil/opt.h>
 
 #include "decoder.h"
+#include "reader.h"
 
 /* Size of one read of a WAV file. With libav's own 4 KiB the calls take longer than decoding. */
 #define WAV_PACKET_BYTES "65536"
@@ -16,25 +17,6 @@
 #define MAX_STREAMS "64"
 #define FRAMES_BETWEEN_PROGRESS 64
 
-/* One part that is being read. */
-typedef struct {
-  AVIOContext *io;
-  AVFormatContext *format;
-  AVStream *stream;
-  /* The decoder: libav's, or our own for AMR. */
-  AVCodecContext *codec;
-  Amr *amr;
-  /* The file has frames of AMR and nothing else. They are read here and not by libav, which knows some types only. */
-  bool is_amr_file;
-  AVPacket *packet;
-  AVFrame *frame;
-  bool has_clock;
-  /* The first page of an Ogg stream has no time stamps that can be used; its position in bytes, -1 before it. */
-  bool is_first_page_timeless;
-  int64_t first_page;
-  bool is_timeless;
-} Reader;
-
 /* A recording is one file only: references to other files are not followed. */
 static int refuse_other_files(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
                               AVDictionary **options) {
@@ -43,11 +25,15 @@ static int refuse_other_files(AVFormatContext *format, AVIOContext **io, const c
   return AVERROR(EPERM);
 }
 
-static void reader_close(Reader *reader) {
-  av_frame_free(&reader->frame);
-  av_packet_free(&reader->packet);
+void decoder_close(Reader *reader) {
   avcodec_free_context(&reader->codec);
   amr_close(&reader->amr);
+}
+
+void reader_close(Reader *reader) {
+  decoder_close(reader);
+  av_frame_free(&reader->frame);
+  av_packet_free(&reader->packet);
   avformat_close_input(&reader->format);
   source_free_io(reader->io);
   *reader = (Reader){0};
@@ -71,12 +57,11 @@ static int open_amr_file(Reader *reader) {
   return 0;
 }
 
-static int open_format(Reader *reader, bool ignore_wav_length) {
+static int open_format(Reader *reader, Reading *reading) {
   AVDictionary *settings = NULL;
-  const AVInputFormat *forced = ignore_wav_length ? av_find_input_format("wav") : NULL;
+  const AVInputFormat *forced = reading_input(reading, reader->io, &settings);
   av_dict_set(&settings, "max_streams", MAX_STREAMS, 0);
   av_dict_set(&settings, "merge_pmt_versions", "1", 0);
-  if (ignore_wav_length) av_dict_set(&settings, "ignore_length", "1", 0);
   if (is_wav(reader->io)) av_dict_set(&settings, "max_probe_packets", WAV_PROBED_PACKETS, 0);
   reader->format->pb = reader->io;
   reader->format->flags |= AVFMT_FLAG_CUSTOM_IO;
@@ -91,17 +76,18 @@ static int open_format(Reader *reader, bool ignore_wav_length) {
   return avformat_find_stream_info(reader->format, NULL);
 }
 
-/* Selects the first audio stream. Packets of other streams are not read. */
-static void choose_stream(Reader *reader) {
-  for (unsigned index = 0; index < reader->format->nb_streams; index++) {
-    AVStream *stream = reader->format->streams[index];
-    if (!reader->stream && stream->codecpar->codec_type == AVMEDIA_TYPE_AUDIO) reader->stream = stream;
-    if (stream != reader->stream) stream->discard = AVDISCARD_ALL;
-  }
+static Failure open_libav(AVCodecContext **context, const AVCodec *codec, const AVStream *stream) {
+  *context = avcodec_alloc_context3(codec);
+  if (!*context) return NO_MEMORY;
+  if (avcodec_parameters_to_context(*context, stream->codecpar) < 0) return NO_MEMORY;
+  (*context)->pkt_timebase = stream->time_base;
+  (*context)->thread_count = 1;
+  int status = avcodec_open2(*context, codec, NULL);
+  return status < 0 ? failure_of(status) : DECODED;
 }
 
-static Failure open_codec(Reader *reader) {
-  const AVCodecParameters *parameters = reader->stream->codecpar;
+Failure decoder_open(Reader *reader, AVStream *stream) {
+  const AVCodecParameters *parameters = stream->codecpar;
   const AVCodec *codec = avcodec_find_decoder(parameters->codec_id);
   int channels = parameters->ch_layout.nb_channels;
   if (!codec) return UNDECODABLE;
@@ -109,17 +95,16 @@ static Failure open_codec(Reader *reader) {
       parameters->sample_rate > MAX_RATE_HZ) {
     return ABSURD_FORMAT;
   }
+  Failure failure = DECODED;
   if (is_amr(codec->id)) {
-    reader->amr = amr_open(parameters, reader->stream->time_base);
-    return reader->amr ? DECODED : NO_MEMORY;
+    reader->amr = amr_open(parameters, stream->time_base);
+    if (!reader->amr) failure = NO_MEMORY;
+  } else {
+    failure = open_libav(&reader->codec, codec, stream);
   }
-  reader->codec = avcodec_alloc_context3(codec);
-  if (!reader->codec) return NO_MEMORY;
-  if (avcodec_parameters_to_context(reader->codec, parameters) < 0) return NO_MEMORY;
-  reader->codec->pkt_timebase = reader->stream->time_base;
-  reader->codec->thread_count = 1;
-  int status = avcodec_open2(reader->codec, codec, NULL);
-  return status < 0 ? failure_of(status) : DECODED;
+  if (failure == DECODED) reader->stream = stream;
+  else decoder_close(reader);
+  return failure;
 }
 
 /*
@@ -135,52 +120,23 @@ static bool has_clock(const Reader *reader) {
   return !strncmp(name, "mov,", 4);
 }
 
-/*
- * A page of an Ogg stream says when it ends. Of FLAC, libav does not know then how long the page was, and counts from 0: in
- * a recording of a broadcast, the second page would begin hours later.
- */
-static bool is_first_page_timeless(const Reader *reader) {
-  return !strcmp(reader->format->iformat->name, "ogg") && reader->stream->codecpar->codec_id == AV_CODEC_ID_FLAC &&
-         reader->format->nb_streams == 1;
-}
-
-static void note_page(Reader *reader, const AVPacket *packet) {
-  if (!reader->is_first_page_timeless) return;
-  if (reader->first_page < 0) reader->first_page = packet->pos;
-  reader->is_timeless = packet->pos == reader->first_page;
-}
-
-static Failure reader_open(Reader *reader, const Source *source, Part part, bool ignore_wav_length) {
+Failure reader_open_file(Reader *reader, const Source *source, Part part, Reading *reading) {
   *reader = (Reader){
       .io = source_io(source, part),
       .format = avformat_alloc_context(),
       .packet = av_packet_alloc(),
       .frame = av_frame_alloc(),
-      .first_page = -1,
   };
   if (!reader->io || !reader->format || !reader->packet || !reader->frame) return NO_MEMORY;
-  int status = open_format(reader, ignore_wav_length);
+  int status = open_format(reader, reading);
   if (status < 0) return failure_of(status);
-  choose_stream(reader);
-  if (!reader->stream) return NO_AUDIO;
   reader->has_clock = has_clock(reader);
-  reader->is_first_page_timeless = is_first_page_timeless(reader);
-  return open_codec(reader);
+  return DECODED;
 }
 
-static double start_s(const Reader *reader) {
-  int64_t start = reader->format->start_time;
-  if (start == AV_NOPTS_VALUE || reader->is_first_page_timeless) return NAN;
-  return (double)start / AV_TIME_BASE;
-}
-
-/*
- * Reports whether the claimed duration may count from 0 on, and not from the first time stamp on. What writers of these
- * containers claim for a recording whose clock begins late differs.
- */
-static bool may_claim_from_zero(const Reader *reader) {
-  const char *name = reader->format->iformat->name;
-  return !strcmp(name, "matroska,webm") || !strcmp(name, "asf") || !strcmp(name, "flv");
+static Failure reader_open(Reader *reader, const Source *source, Part part, Reading *reading) {
+  Failure failure = reader_open_file(reader, source, part, reading);
+  return failure == DECODED ? choose_stream(reader, source, reading) : failure;
 }
 
 /*
@@ -189,26 +145,30 @@ static bool may_claim_from_zero(const Reader *reader) {
  */
 static double claimed_s(const Reader *reader) {
   const AVFormatContext *format = reader->format;
-  double claimed_s = NAN, first_s = start_s(reader);
   if (format->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) return NAN;
   if (format->iformat->flags & AVFMT_TS_DISCONT) return NAN;
-  if (reader->stream->duration > 0) claimed_s = reader->stream->duration * av_q2d(reader->stream->time_base);
-  else if (format->nb_streams == 1 && format->duration > 0) claimed_s = (double)format->duration / AV_TIME_BASE;
-  return may_claim_from_zero(reader) && first_s > 0 && claimed_s > first_s ? claimed_s - first_s : claimed_s;
+  if (reader->stream->duration > 0) return reader->stream->duration * av_q2d(reader->stream->time_base);
+  if (format->nb_streams != 1 || format->duration <= 0) return NAN;
+  return (double)format->duration / AV_TIME_BASE;
+}
+
+double start_s(const Reader *reader) {
+  int64_t start = reader->format->start_time;
+  return start == AV_NOPTS_VALUE ? NAN : (double)start / AV_TIME_BASE;
 }
 
 /* ---- Packets and frames ---- */
 
-static int read_packet(Reader *reader) {
+int read_packet(Reader *reader) {
   if (reader->is_amr_file) return amr_read(reader->amr, reader->io, reader->packet);
   return av_read_frame(reader->format, reader->packet);
 }
 
-static int send_packet(Reader *reader, const AVPacket *packet) {
+int send_packet(Reader *reader, const AVPacket *packet) {
   return reader->amr ? amr_send(reader->amr, packet) : avcodec_send_packet(reader->codec, packet);
 }
 
-static int receive_frame(Reader *reader) {
+int receive_frame(Reader *reader) {
   return reader->amr ? amr_receive(reader->amr, reader->frame) : avcodec_receive_frame(reader->codec, reader->frame);
 }
 
@@ -224,12 +184,11 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
   }
   /* Silence has the place of what is missing. */
   if (reader->amr && frame->flags & AV_FRAME_FLAG_CORRUPT) facts->lost_s += (double)frame->nb_samples / frame->sample_rate;
-  int64_t time = reader->has_clock && !reader->is_timeless ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
+  int64_t time = reader->has_clock ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
   return clock_take(clock, frame, time == AV_NOPTS_VALUE ? NAN : time * av_q2d(reader->stream->time_base));
 }
 
-/* Decodes one packet, or with NULL the rest in the decoder. Damage is counted, and decoding continues. */
-static Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts) {
+Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts) {
   double packet_s = packet ? packet->duration * av_q2d(reader->stream->time_base) : 0;
   int status = send_packet(reader, packet);
   if (status == AVERROR(ENOMEM)) return NO_MEMORY;
@@ -266,7 +225,6 @@ static Failure read_packets(Reader *reader, Part part, const ReadEvents *events,
     if (status < 0) break;
     if (reader->packet->stream_index == reader->stream->index) {
       int64_t position = reader->packet->pos, time = reader->packet->pts;
-      note_page(reader, reader->packet);
       failure = decode_packet(reader, reader->packet, clock, facts);
       if (failure == DECODED) note_point(part, position, time, clock);
     }
@@ -279,21 +237,25 @@ static Failure read_packets(Reader *reader, Part part, const ReadEvents *events,
   return failure == DECODED ? clock_settle(clock) : failure;
 }
 
-static Failure read_part(const Source *source, Part part, bool ignore_wav_length, const ReadEvents *events,
+static Failure read_part(const Source *source, Part part, Reading *reading, const ReadEvents *events,
                          Clock *clock, ReadFacts *facts) {
   Reader reader;
-  Failure failure = reader_open(&reader, source, part, ignore_wav_length);
+  Failure failure = reader_open(&reader, source, part, reading);
   if (failure == DECODED) {
     facts->claimed_s += claimed_s(&reader);
-    events->on_claim(events->context, facts->claimed_s);
-    failure = clock_begin_part(clock, start_s(&reader));
+    failure = events->on_claim(events->context, facts->claimed_s);
   }
-  if (failure == DECODED) failure = read_packets(&reader, part, events, clock, facts);
+  if (failure == DECODED && has_lanes(reading)) {
+    failure = read_part_in_lanes(&reader, reading, events, clock, facts);
+  } else if (failure == DECODED) {
+    failure = clock_begin_part(clock, start_s(&reader));
+    if (failure == DECODED) failure = read_packets(&reader, part, events, clock, facts);
+  }
   reader_close(&reader);
   return failure;
 }
 
-Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvents *events, Clock *clock,
+Failure read_parts(const Source *source, Reading *reading, const ReadEvents *events, Clock *clock,
                    ReadFacts *facts) {
   Failure first = DECODED;
   *facts = (ReadFacts){0};
@@ -303,7 +265,7 @@ Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvent
     outline_note(outline, (Point){.part_start = part.start, .part_end = part.end, .position = -1, .time = AV_NOPTS_VALUE});
   }
   for (int index = 0; index < source->part_count; index++) {
-    Failure failure = read_part(source, source->parts[index], ignore_wav_length, events, clock, facts);
+    Failure failure = read_part(source, source->parts[index], reading, events, clock, facts);
     if (failure == DECODED) continue;
     bool is_about_part = failure == UNDECODABLE || failure == NO_AUDIO || failure == ABSURD_FORMAT;
     if (!is_about_part) return failure;
@@ -374,24 +336,24 @@ static Failure prime(Reader *reader) {
   return status == AVERROR(ENOMEM) ? NO_MEMORY : DECODED;
 }
 
-static Failure open_at(Reader *reader, const Source *source, bool ignore_wav_length, const Point *point) {
+static Failure open_at(Reader *reader, const Source *source, Reading *reading, const Point *point) {
   Part part = {.start = point->part_start, .end = point->part_end};
-  Failure failure = reader_open(reader, source, part, ignore_wav_length);
+  Failure failure = reader_open(reader, source, part, reading);
   if (failure != DECODED || (seek(reader, point) && find_packet(reader, point))) return failure;
   /* The packet is found in any case by reading from the beginning. */
   reader_close(reader);
-  failure = reader_open(reader, source, part, ignore_wav_length);
+  failure = reader_open(reader, source, part, reading);
   return failure == DECODED && !find_packet(reader, point) ? UNDECODABLE : failure;
 }
 
-Failure read_from(const Source *source, bool ignore_wav_length, const Point *point, const ReadEvents *events,
+Failure read_from(const Source *source, Reading *reading, const Point *point, const ReadEvents *events,
                   Clock *clock, ReadFacts *facts) {
   if (point->position < 0 && point->time == AV_NOPTS_VALUE) {
-    return read_parts(source, ignore_wav_length, events, clock, facts);
+    return read_parts(source, reading, events, clock, facts);
   }
   *facts = (ReadFacts){0};
   Reader reader;
-  Failure failure = open_at(&reader, source, ignore_wav_length, point);
+  Failure failure = open_at(&reader, source, reading, point);
   if (failure == DECODED) failure = prime(&reader);
   if (failure == DECODED) {
     clock_resume(clock, point->at_s, point->base_s);
@@ -399,7 +361,7 @@ Failure read_from(const Source *source, bool ignore_wav_length, const Point *poi
   }
   reader_close(&reader);
   for (int index = 1; failure == DECODED && index < source->part_count; index++) {
-    failure = read_part(source, source->parts[index], ignore_wav_length, events, clock, facts);
+    failure = read_part(source, source->parts[index], reading, events, clock, facts);
     if (failure == UNDECODABLE || failure == NO_AUDIO || failure == ABSURD_FORMAT) failure = DECODED;
   }
   return failure;

@@ -44,7 +44,8 @@ bool frame_is_absurd(const AVFrame *frame) {
 }
 
 static bool keeps_sound(const Tracks *tracks) {
-  return tracks->options.prefix || tracks->options.outline || tracks->options.player;
+  const TrackOptions *options = &tracks->options;
+  return options->prefix || options->outline || options->player || options->take;
 }
 
 void tracks_open(Tracks *tracks, TrackOptions options) {
@@ -253,6 +254,7 @@ static Failure append(Tracks *tracks, int index, bool is_mix, const float *sampl
 /* Takes samples of the output: the mix, and with `separate` the channels. */
 static Failure hand_out(Tracks *tracks, const float *const *planes, int count) {
   const TrackOptions *options = &tracks->options;
+  if (options->take) return options->take(options->context, tracks->position, planes[0], count);
   int first = options->separate ? tracks->form->first : 0, wanted = options->separate ? tracks->form->channels : 1;
   if (options->player) return player_take(options->player, tracks->position, planes + first, wanted, count);
   if (options->prefix && first > 0) measure_mix(&tracks->levels, NULL, planes[0], count);
@@ -363,23 +365,8 @@ Failure tracks_skip(Tracks *tracks, double seconds) {
   return failure == DECODED && tracks->end_s > tracks->options.max_s ? TOO_LONG : failure;
 }
 
-/* Makes the tracks and lanes that have no sound yet: the resampler gives nothing for some milliseconds. */
-static Failure open_silent(Tracks *tracks) {
-  const TrackOptions *options = &tracks->options;
-  int wanted = options->separate ? tracks->channels : 1;
-  Failure failure = DECODED;
-  while (options->prefix && tracks->track_count < wanted && failure == DECODED) {
-    failure = track_open(tracks, tracks->track_count);
-  }
-  for (int lane = 0; options->outline && lane < wanted && failure == DECODED; lane++) {
-    failure = outline_take(options->outline, lane, 0, NULL, 0);
-  }
-  return failure;
-}
-
 Failure tracks_finish(Tracks *tracks) {
   Failure failure = end_stretch(tracks);
-  if (failure == DECODED && tracks->position > 0) failure = open_silent(tracks);
   for (int index = 0; index < tracks->track_count && failure == DECODED; index++) {
     Track *track = tracks->tracks[index];
     failure = track_flush(track);

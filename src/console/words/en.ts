@@ -280,6 +280,10 @@ export const en = {
       "The file ends early, or a part of its sound could not be read.",
       "Check whether the upload was the whole recording.",
     ],
+    tracks_left_out: [
+      "The file has more than one audio track with sound, and one was transcribed.",
+      "If the others matter, ask the admin to have all tracks mixed, or send each as its own file.",
+    ],
   } as Record<string, [string, string]>,
   warningsTitle: "What to know about it",
 

@@ -1,15 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import type { AudioMeasurements } from "../../domain/audio.ts";
+import type { AudioMeasurements, VerifiedAudio } from "../../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { Outline } from "../../domain/outline.ts";
+import type { Reading, TrackChoice } from "../../domain/reading.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError, requireReport, tooLong } from "./decode-failure.ts";
 import { runDecoder } from "./decoder-process.ts";
 import { type DecoderReport, isTruncated, type LevelsReport, measurementsOf } from "./decoder-report.ts";
 import { takeOutline } from "./outline.ts";
 import { gainFor } from "./quiet-tracks.ts";
+import { foundReading, readingArguments } from "./reading-argument.ts";
 import { readWavExtent } from "./wav-extent.ts";
 
 export { DecodeError } from "./decode-failure.ts";
@@ -19,6 +21,10 @@ export type DecodeTarget = string | { directory: string; channels: "mix" | "sepa
 
 export type DecodeOptions = {
   output: DecodeTarget;
+  /** How the file is read. Left out: the decoder finds it. */
+  reading?: Reading | undefined;
+  /** Which audio tracks are read where `reading` does not say it. Default: one. */
+  tracks?: TrackChoice | undefined;
   /** Longer recordings are refused with `too_long`. */
   maxDurationMs: number;
   /** Milliseconds that the whole call may take. */
@@ -38,17 +44,8 @@ export type DecodedAudio = {
   measurements: AudioMeasurements;
   /** Of the sound before quiet files are amplified. */
   outline: Outline;
-};
-
-/** The format and true length of a recording. */
-export type CountedAudio = {
-  durationMs: number;
-  /** The highest number of channels of any part of the recording. */
-  channels: number;
-  /** The sample rate at the beginning of the recording. */
-  sampleRateHz: number;
-  /** The file claims to hold more sound than could be decoded. */
-  truncated: boolean;
+  /** How the file was read. */
+  reading: Reading;
 };
 
 /**
@@ -97,7 +94,9 @@ export async function decodeAudio(
     const outline = await takeOutline(outlineFile);
     for (const file of files) await rename(`${file}${suffix}`, file);
     const measurements = measurementsOf(found, isTruncated(found, overstated, durationMs));
-    return { durationMs, samples: found.samples, channels: found.channels, files, measurements, outline };
+    const { samples, channels } = found;
+    const reading = foundReading(options.reading ?? {}, found);
+    return { durationMs, samples, channels, files, measurements, outline, reading };
   } finally {
     await removeUnfinished(directory, name, isSeparate, suffix);
   }
@@ -114,13 +113,20 @@ export async function countAudio(
   nativeFiles: Pick<NativeFiles, "decoder">,
   path: string,
   options: Omit<DecodeOptions, "output">,
-): Promise<CountedAudio> {
+): Promise<VerifiedAudio> {
   const deadlineMs = performance.now() + options.timeoutMs;
   const { report, overstated } = await runOn(nativeFiles.decoder, "count", path, [], deadlineMs, options);
   const found = report as DecoderReport;
   const durationMs = acceptedDurationMs(found, options.maxDurationMs);
   const { channels, sample_rate_hz: sampleRateHz } = found;
-  return { durationMs, channels, sampleRateHz, truncated: isTruncated(found, overstated, durationMs) };
+  const truncated = isTruncated(found, overstated, durationMs);
+  return {
+    durationMs,
+    channels,
+    sampleRateHz,
+    truncated,
+    reading: foundReading(options.reading ?? {}, found),
+  };
 }
 
 /**
@@ -159,7 +165,7 @@ function locate(output: DecodeTarget): { directory: string; name: string; isSepa
   return { directory: resolve(output.directory), name: isSeparate ? "channel_" : "mix.pcm", isSeparate };
 }
 
-type Limits = Pick<DecodeOptions, "maxDurationMs" | "signal" | "onProgress">;
+type Limits = Pick<DecodeOptions, "reading" | "tracks" | "maxDurationMs" | "signal" | "onProgress">;
 
 async function runOn(
   decoder: string,
@@ -167,12 +173,18 @@ async function runOn(
   path: string,
   target: string[],
   deadlineMs: number,
-  { maxDurationMs, signal, onProgress }: Limits,
+  { reading = {}, tracks, maxDurationMs, signal, onProgress }: Limits,
 ): Promise<{ report: Record<string, unknown>; overstated: boolean }> {
   if ((await stat(path)).size === 0) throw new DecodeError("undecodable", "The file is empty.");
   const extent = await readWavExtent(path);
   const length = extent?.understated ? "understated" : extent?.overstated ? "overstated" : "right";
-  const command = [decoder, verb, resolve(path), String(Math.round(maxDurationMs)), length, ...target];
+  const input = [
+    resolve(path),
+    String(Math.round(maxDurationMs)),
+    length,
+    ...readingArguments(reading, tracks),
+  ];
+  const command = [decoder, verb, ...input, ...target];
   const outcome = await runDecoder(command, { timeoutMs: timeLeftMs(deadlineMs), signal, onProgress });
   return { report: requireReport(outcome), overstated: length === "overstated" };
 }

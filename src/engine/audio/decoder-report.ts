@@ -15,6 +15,14 @@ export type DecoderReport = {
   broke_off: boolean;
   /** The length that the headers claim; absent when they claim none, or only estimate it. */
   claimed_ms?: number;
+  /** The file has no signature, and was read in the format that was named. */
+  is_raw: boolean;
+  /** The audio track that was read; absent where the file has only one. */
+  track?: number;
+  /** Other audio tracks that have sound; empty where the track was given. */
+  left_out?: number[];
+  /** The audio tracks that were read side by side, instead of one. */
+  mixed?: number[];
 };
 
 /** What the decoder also reports when it writes tracks. */

@@ -1,14 +1,17 @@
 import { resolve } from "node:path";
+import type { Reading } from "../../domain/reading.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
 import { startDecoder } from "./decoder-process.ts";
 import { pointBefore } from "./outline.ts";
 import { PCM_BYTES_PER_SAMPLE } from "./pcm-file.ts";
+import { readingArguments } from "./reading-argument.ts";
 import { readWavExtent } from "./wav-extent.ts";
 
 /** A stretch of a recording, in samples at 16 kHz. */
 export type PlayStretch = {
   path: string;
+  reading?: Reading | undefined;
   channels: "mix" | "separate";
   /** Samples side by side in the output: 1, or the recording's channels. */
   lanes: number;
@@ -29,12 +32,12 @@ export async function playAudio(
   job: PlayStretch,
   { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const { path, channels, lanes, fromSample, samples } = job;
+  const { path, reading = {}, channels, lanes, fromSample, samples } = job;
   const length = (await readWavExtent(path))?.understated ? "understated" : "right";
   if (signal.aborted) throw aborted();
   const point = job.points ? pointBefore(job.points, fromSample) : "-";
-  const command = [decoder, "play", resolve(path), length, channels, String(lanes), String(fromSample)];
-  const child = startDecoder([...command, String(samples), point]);
+  const input = [decoder, "play", resolve(path), length, ...readingArguments(reading)];
+  const child = startDecoder([...input, channels, ...[lanes, fromSample, samples].map(String), point]);
   let isLate = false;
   const kill = () => child.kill("SIGKILL");
   const timer = setTimeout(() => {

@@ -206,23 +206,26 @@ function uncovered(regions: SpeechRegion[], start: number, end: number): number 
   return Math.max(0, end - start - covered);
 }
 
-test.skipIf(!existsSync(DATA))("speech after a minute of loud noise is found from its beginning", async () => {
-  const [noisePath = ""] = await decode(join(DATA, "audio/noise2.wav"));
-  const [speechPath = ""] = await decode(join(DATA, "audio/jfk.wav"));
-  const noise = samplesOf(noisePath);
-  const speech = samplesOf(speechPath);
-  const start = 60 * 16_000;
-  const loud = Int16Array.from({ length: start }, (_, n) =>
-    Math.max(-32_768, Math.min(32_767, 4 * (noise[n % noise.length] ?? 0))),
-  );
-  const whole = new Int16Array(start + speech.length);
-  whole.set(loud);
-  whole.set(speech, start);
-  const first = (regions: SpeechRegion[]) => regions[0]?.startSample ?? 0;
-  const alone = await detect(speechPath);
-  const found = await detect(pcm(whole));
-  expect(Math.abs(first(found) - start - first(alone))).toBeLessThan(8_000);
-});
+test.skipIf(!existsSync(DATA))(
+  "speech after a minute of loud noise is found from its beginning",
+  async () => {
+    const [noisePath = ""] = await decode(join(DATA, "audio/noise2.wav"));
+    const [speechPath = ""] = await decode(join(DATA, "audio/jfk.wav"));
+    const noise = samplesOf(noisePath);
+    const speech = samplesOf(speechPath);
+    const start = 60 * 16_000;
+    const loud = Int16Array.from({ length: start }, (_, n) =>
+      Math.max(-32_768, Math.min(32_767, 4 * (noise[n % noise.length] ?? 0))),
+    );
+    const whole = new Int16Array(start + speech.length);
+    whole.set(loud);
+    whole.set(speech, start);
+    const first = (regions: SpeechRegion[]) => regions[0]?.startSample ?? 0;
+    const alone = await detect(speechPath);
+    const found = await detect(pcm(whole));
+    expect(Math.abs(first(found) - start - first(alone))).toBeLessThan(8_000);
+  },
+);
 
 test.skipIf(!existsSync(DATA))(
   "in a minute of real speech, silences of over a second are left out",

@@ -72,7 +72,7 @@ async function acceptPrepared(
   attempt: string,
   { samples, channels, measurements }: Prepared,
 ): Promise<PreparedAudio> {
-  const { expected, directory, channels: mode } = wanted.job;
+  const { expected, directory, channels: mode, reading = {} } = wanted.job;
   const bounds = boundsOf(wanted);
   const durationMs = Math.round(samples / 16);
   if (Math.abs(durationMs - expected.durationMs) > expected.withinMs)
@@ -99,7 +99,7 @@ async function acceptPrepared(
     if (samples === 0) await writeFile(path, "");
     else await rename(join(folder, trackFile(track)), path);
   }
-  return { decoded: { durationMs, samples, channels, files, measurements, outline }, speech };
+  return { decoded: { durationMs, samples, channels, files, measurements, outline, reading }, speech };
 }
 
 /** Files without content are not brought. */

@@ -51,6 +51,7 @@ function prepareTicket(wanted: WantedPreparation, { tokens, baseUrl, protocol }:
       token: tokens.token("prepared", `${id} ${attempt}`, timeoutMs),
     },
     channels: job.channels,
+    reading: job.reading ?? {},
     max_duration_ms: job.maxDurationMs,
     expected: { samples: Math.round(expected.durationMs * 16), tracks: expected.tracks },
     limits: { max_samples: limits.maxSamples, gap_samples: limits.gapSamples },

@@ -93,8 +93,8 @@ async function prepare(
   { engine, ca }: PreparingTools,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  const { channels: mode, max_duration_ms: maxDurationMs } = ticket;
-  const decoded = await engine.decode({ path, directory, channels: mode, maxDurationMs }, signal);
+  const { channels: mode, max_duration_ms: maxDurationMs, reading } = ticket;
+  const decoded = await engine.decode({ path, reading, directory, channels: mode, maxDurationMs }, signal);
   await rm(path);
   const { files, samples, channels, measurements, outline } = decoded;
   const remote = (file: string) => ({

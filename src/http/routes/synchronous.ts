@@ -239,7 +239,11 @@ async function verifyFile(
   const signal = AbortSignal.any([client, deadline, deps.stopping]);
   try {
     return await namingFile(async () => {
-      const audio = await deps.verifyAudio(file.path, { organizationId, maxDurationMs, isLarge }, signal);
+      const audio = await deps.verifyAudio(
+        { path: file.path },
+        { organizationId, maxDurationMs, isLarge },
+        signal,
+      );
       requireSound(audio);
       return audio;
     });

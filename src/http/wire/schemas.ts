@@ -330,6 +330,13 @@ export const Gap = closed(
   },
 );
 
+const audioTrack = Type.Integer({ minimum: 0, description: "From 0, in the order of the file." });
+
+const AudioTracks = closed(
+  { transcribed: audioTrack, left_out: Type.Array(audioTrack, { minItems: 1 }) },
+  { description: "Which audio tracks of the file; present with the warning `tracks_left_out`." },
+);
+
 export const TranscriptionResult = closed(
   {
     id: identifier("Identifier of the transcription.", TRANSCRIPTION_ID),
@@ -345,6 +352,7 @@ export const TranscriptionResult = closed(
     segments: Type.Array(Segment, { description: "Ordered by start, then channel." }),
     warnings: Type.Array(oneOf(WARNINGS)),
     gaps: Type.Optional(Type.Array(Gap, { description: "What is missing; present with status `partial`." })),
+    audio_tracks: Type.Optional(AudioTracks),
   },
   {
     title: "TranscriptionResult",

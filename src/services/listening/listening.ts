@@ -6,12 +6,13 @@ import type { Caller } from "../../domain/api-key.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Outline } from "../../domain/outline.ts";
+import type { FileToRead } from "../../domain/reading.ts";
 import { type ChannelMode, recognizedChannels } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type Database, gatedTransaction, type Store } from "../../store/database.ts";
 import { findPoints, findWaveform, insertOutline, type StoredWaveform } from "../../store/outlines.ts";
 import { findTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
-import { findUpload } from "../../store/uploads.ts";
+import { findUpload, readingOf } from "../../store/uploads.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { ApiKeyService } from "../api-keys.ts";
 import { requireOwned } from "../ownership.ts";
@@ -19,9 +20,8 @@ import { createDecoderLanes, type DecoderWork } from "../uploads/decoder-lanes.t
 import { type AudioLinks, createAudioLinks } from "./audio-links.ts";
 import { createSharedWork } from "./shared-work.ts";
 
-type OutlineJob = { path: string; channels: ChannelMode; maxDurationMs: number; file: string };
-type PlayJob = {
-  path: string;
+type OutlineJob = FileToRead & { channels: ChannelMode; maxDurationMs: number; file: string };
+type PlayJob = FileToRead & {
   channels: ChannelMode;
   lanes: number;
   fromSample: number;
@@ -108,7 +108,7 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
     row: TranscriptionRow,
     work: Pick<DecoderWork, "purpose" | "isLarge">,
     signal: AbortSignal,
-    decode: (path: string) => Promise<T>,
+    decode: (file: FileToRead) => Promise<T>,
   ): Promise<T> {
     const wait = new AbortController();
     const timer = setTimeout(() => wait.abort(noLane()), WAIT_MS);
@@ -134,10 +134,10 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
     const directory = join(deps.dataDir, "work");
     const work = { purpose: "upload", isLarge: durationMs > LARGE_MS } as const;
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    const outline = await inLane(row, work, signal, (path) =>
+    const outline = await inLane(row, work, signal, (input) =>
       engine.outline(
         {
-          path,
+          ...input,
           channels: channelMode,
           maxDurationMs: durationMs * MAX_DURATION_FACTOR + 1000,
           file: join(directory, `outline-${randomBytes(8).toString("hex")}`),
@@ -179,8 +179,15 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
     async read(audio, { fromSample, samples }, signal) {
       const { transcription, lanes } = audio;
       const known = await pointsFor(audio, fromSample, signal);
-      return inLane(transcription, { purpose: "synchronous", isLarge: false }, signal, (path) => {
-        const job = { path, channels: transcription.channelMode, lanes, fromSample, samples, points: known };
+      return inLane(transcription, { purpose: "synchronous", isLarge: false }, signal, (file) => {
+        const job = {
+          ...file,
+          channels: transcription.channelMode,
+          lanes,
+          fromSample,
+          samples,
+          points: known,
+        };
         return engine.play(job, signal);
       });
     },
@@ -207,8 +214,8 @@ function noLane(): AppError {
   });
 }
 
-/** Returns the path of the recording. @throws AppError `content_deleted` */
-function requireFile({ database, audioPath }: ListeningDeps, { id, uploadId }: TranscriptionRow): string {
+/** Returns the recording, and how it is read. @throws AppError `content_deleted` */
+function requireFile({ database, audioPath }: ListeningDeps, { id, uploadId }: TranscriptionRow): FileToRead {
   const row = findTranscription(database.store, id);
   if (!row || row.contentDeletedAt !== null) throw new AppError("content_deleted");
   const upload = findUpload(database.store, uploadId);
@@ -216,7 +223,7 @@ function requireFile({ database, audioPath }: ListeningDeps, { id, uploadId }: T
   if (!upload || upload.deletedAt !== null || !existsSync(path)) {
     throw new AppError("content_deleted", { message: "The recording of this transcription is deleted." });
   }
-  return path;
+  return { path, reading: readingOf(upload) };
 }
 
 /** Keeps the points of the recordings that were listened to last: a player asks for stretch after stretch. */

@@ -48,6 +48,7 @@ export async function adoptFile(
       channels: file.verified.channels,
       sampleRateHz: file.verified.sampleRateHz,
       truncated: file.verified.truncated,
+      reading: file.verified.reading,
     });
   };
   try {

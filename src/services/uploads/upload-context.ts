@@ -1,6 +1,7 @@
 import type { Config } from "../../config/schema.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
+import type { FileToRead } from "../../domain/reading.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Shares } from "../../lib/shares.ts";
@@ -24,7 +25,7 @@ export type UploadDeps = {
    * @throws AppError `audio_decode_failed` (or `audio_too_long`) when the file is at fault; any other error means that
    *   the machine is, and verification is tried again later
    */
-  verifyAudio: (path: string, signal: AbortSignal) => Promise<VerifiedAudio>;
+  verifyAudio: (file: FileToRead, signal: AbortSignal) => Promise<VerifiedAudio>;
   /** Lanes in which verifications run. */
   decoders: DecoderLanes;
   /** What is old now; undefined while the clock is in doubt (`ClockTrust`). Not called inside transactions. */

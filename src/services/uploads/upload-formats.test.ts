@@ -18,11 +18,10 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "shruti-formats-"));
   const nativeFiles = await extractNativeFiles(folder);
   bench = openUploadBench({
-    async verifyAudio(path, signal) {
+    async verifyAudio({ path, reading }, signal) {
       try {
-        const limits = { maxDurationMs: 60_000, timeoutMs: 20_000, signal };
-        const { durationMs, channels, sampleRateHz, truncated } = await countAudio(nativeFiles, path, limits);
-        return { durationMs, channels, sampleRateHz, truncated };
+        const limits = { reading, maxDurationMs: 60_000, timeoutMs: 20_000, signal };
+        return await countAudio(nativeFiles, path, limits);
       } catch (error) {
         if (!(error instanceof DecodeError)) throw error;
         throw new AppError(error.reason === "too_long" ? "audio_too_long" : "audio_decode_failed", {

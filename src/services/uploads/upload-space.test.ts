@@ -33,7 +33,7 @@ afterEach(async () => {
 
 const KB = 1_000;
 const MIB = 1024 ** 2;
-const VERIFIED = { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false };
+const VERIFIED = { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false, reading: {} };
 
 const bodyOf = (bytes: number) => new Blob([new Uint8Array(bytes)]).stream();
 

@@ -147,7 +147,7 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
   try {
     const { audio, sha256 } = await readAudio(context, upload, path, signal);
     requireSound(audio);
-    const { durationMs, channels, sampleRateHz, truncated } = audio;
+    const { durationMs, channels, sampleRateHz, truncated, reading } = audio;
     const nowMs = context.clock.now();
     const verify = (tx: Store) =>
       moveUpload(tx, upload.id, "verified", nowMs, {
@@ -156,6 +156,7 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
         channels,
         sampleRateHz,
         truncated,
+        reading,
       });
     const verified = await gatedTransaction(database, verify, { signal });
     if (verified) logEnding(context, verified);
@@ -182,13 +183,13 @@ export function requireSound({ durationMs, channels }: VerifiedAudio): void {
  */
 async function readAudio(
   context: UploadContext,
-  { sha256: declared }: UploadRow,
+  { sha256: declared, reading }: UploadRow,
   path: string,
   signal: AbortSignal,
 ): Promise<{ audio: VerifiedAudio; sha256: string }> {
   const other = new AbortController();
   const both = AbortSignal.any([signal, other.signal]);
-  const decoded = context.verifyAudio(path, both);
+  const decoded = context.verifyAudio({ path, reading: reading ?? undefined }, both);
   const hashed = sha256OfFile(path, both).then((sha256) => {
     if (declared === null || equalsConstantTime(sha256, declared)) return sha256;
     const message = "The stored bytes do not have the declared SHA-256.";

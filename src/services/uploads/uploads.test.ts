@@ -80,7 +80,7 @@ describe("complete", () => {
       verifyAudio: async () => {
         runs += 1;
         await Bun.sleep(20);
-        return { durationMs: 5, channels: 2, sampleRateHz: 8000, truncated: true };
+        return { durationMs: 5, channels: 2, sampleRateHz: 8000, truncated: true, reading: {} };
       },
     });
     const id = await sent(opened);
@@ -169,7 +169,7 @@ describe("complete", () => {
       const opened = bench({
         verifyAudio: async () => {
           if (thrown) throw thrown;
-          return { durationMs: 0, channels: 1, sampleRateHz: 8000, truncated: false };
+          return { durationMs: 0, channels: 1, sampleRateHz: 8000, truncated: false, reading: {} };
         },
       });
       const id = await sent(opened);
@@ -184,7 +184,7 @@ describe("complete", () => {
       config: testConfig({ storage: { reserve_bytes: 0 }, limits: { verify_in_request_bytes: 5 } }),
       verifyAudio: async () => {
         await gate.promise;
-        return { durationMs: 5, channels: 1, sampleRateHz: 8000, truncated: false };
+        return { durationMs: 5, channels: 1, sampleRateHz: 8000, truncated: false, reading: {} };
       },
     });
     const id = await sent(opened);
@@ -279,7 +279,7 @@ describe("complete", () => {
       async verifyAudio() {
         runs += 1;
         if (failure) throw failure;
-        return { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false };
+        return { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false, reading: {} };
       },
     });
     const id = await sent(opened);
@@ -522,7 +522,7 @@ describe("time and sweeps", () => {
     const path = join(opened.dataDir, "incoming");
     writeFileSync(path, BYTES);
     mkdirSync(join(opened.dataDir, "uploads"), { recursive: true });
-    const verified = { durationMs: 1234.4, channels: 2, sampleRateHz: 16_000, truncated: false };
+    const verified = { durationMs: 1234.4, channels: 2, sampleRateHz: 16_000, truncated: false, reading: {} };
     const upload = await opened.uploads.adoptFile(CALLER, {
       path,
       bytes: BYTES.length,

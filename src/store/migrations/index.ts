@@ -17,6 +17,7 @@ import streamedText from "./0018_streamed_text.sql" with { type: "text" };
 import oldRecords from "./0019_old_records.sql" with { type: "text" };
 import modelHash from "./0020_model_hash.sql" with { type: "text" };
 import projectLanguage from "./0021_project_language.sql" with { type: "text" };
+import readings from "./0022_readings.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0019_old_records", sql: oldRecords },
   { name: "0020_model_hash", sql: modelHash },
   { name: "0021_project_language", sql: projectLanguage },
+  { name: "0022_readings", sql: readings },
 ];

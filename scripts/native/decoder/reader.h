@@ -1,0 +1,49 @@
+/* One part of a recording that is being read; for the files that read packets. */
+#pragma once
+#include <libavcodec/avcodec.h>
+
+#include "decoder.h"
+
+typedef struct {
+  AVIOContext *io;
+  AVFormatContext *format;
+  AVStream *stream;
+  /* The decoder: libav's, or our own for AMR. */
+  AVCodecContext *codec;
+  Amr *amr;
+  /* The file has frames of AMR and nothing else. They are read here and not by libav, which knows some types only. */
+  bool is_amr_file;
+  AVPacket *packet;
+  AVFrame *frame;
+  bool has_clock;
+} Reader;
+
+/* ---- reader.c ---- */
+
+/* Opens a part and finds its streams. The caller closes the reader, also after a failure. */
+Failure reader_open_file(Reader *reader, const Source *source, Part part, Reading *reading);
+void reader_close(Reader *reader);
+/* Opens the decoder of an audio stream. After a failure there is none. */
+Failure decoder_open(Reader *reader, AVStream *stream);
+void decoder_close(Reader *reader);
+/* Returns the first time stamp of a part, NAN when it has none. */
+double start_s(const Reader *reader);
+/* Each returns 0, AVERROR_EOF, AVERROR(EAGAIN) or another error of libav. */
+int read_packet(Reader *reader);
+int send_packet(Reader *reader, const AVPacket *packet);
+int receive_frame(Reader *reader);
+/* Decodes one packet, or with NULL the rest in the decoder. Damage is counted, and decoding continues. */
+Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts);
+
+/* ---- streams.c ---- */
+
+/* Lists the audio streams of a part in their order in the file, and returns how many they are. */
+int list_audio(const AVFormatContext *format, AVStream **streams);
+/* Selects an audio stream and opens its decoder. Packets of other streams are not read. */
+Failure choose_stream(Reader *reader, const Source *source, Reading *reading);
+
+/* ---- lanes.c ---- */
+
+bool has_lanes(const Reading *reading);
+/* Reads the tracks of an open part that `reading` names side by side, each as a channel. */
+Failure read_part_in_lanes(Reader *part, const Reading *reading, const ReadEvents *events, Clock *clock, ReadFacts *facts);
