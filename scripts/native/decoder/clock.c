@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <libavutil/samplefmt.h>
 
@@ -9,7 +10,7 @@
 #define TOLERANCE_S 0.1
 /* The first frame's time is exact: it says where the audio begins relative to other streams. */
 #define FIRST_TOLERANCE_S 0.001
-/* A jump counts when the frames of this much time agree on it. Single broken time stamps change nothing. */
+/* A jump counts when frames of this much sound agree on it. Single broken time stamps change nothing. */
 #define CONFIRMED_AFTER_S 1.0
 #define MAX_HELD_FRAMES 256
 #define MAX_HELD_BYTES (64 * 1024 * 1024)
@@ -34,7 +35,7 @@ void clock_close(Clock *clock) {
 
 Failure clock_begin_part(Clock *clock, double start_s) {
   Failure failure = clock_settle(clock);
-  clock->base_s = clock->at_s - (isnan(start_s) ? 0 : start_s);
+  clock->base_s = clock->at_s - start_s;
   clock->is_started = false;
   return failure;
 }
@@ -55,10 +56,14 @@ static Failure lay(Clock *clock, AVFrame *frame) {
   return failure;
 }
 
-/* Returns the jump that all held frames agree on, which is their smallest one; 0 when they do not agree. */
-static double agreed_jump_s(const Clock *clock) {
+static int64_t frame_bytes(const AVFrame *frame) {
+  return (int64_t)frame->nb_samples * frame->ch_layout.nb_channels * av_get_bytes_per_sample(frame->format);
+}
+
+/* Returns the jump that the held frames from `first` on agree on, which is their smallest one; 0 when they do not agree. */
+static double agreed_jump_s(const Clock *clock, int first) {
   double forward = INFINITY, backward = -INFINITY;
-  for (int index = 0; index < clock->held_count; index++) {
+  for (int index = first; index < clock->held_count; index++) {
     double jump_s = clock->held_jump_s[index];
     if (isnan(jump_s)) continue;
     if (jump_s < forward) forward = jump_s;
@@ -69,34 +74,53 @@ static double agreed_jump_s(const Clock *clock) {
   return backward < -tolerance_s && isfinite(backward) ? backward : 0;
 }
 
-Failure clock_settle(Clock *clock) {
-  double jump_s = agreed_jump_s(clock);
-  Failure failure = DECODED;
+/* Lays the gap of a jump, which the held frames from `first` on have behind them then. */
+static Failure jump(Clock *clock, int first, double jump_s) {
+  for (int index = first; index < clock->held_count; index++) clock->held_jump_s[index] -= jump_s;
   if (jump_s > 0 && jump_s <= LONGEST_GAP_S) {
-    failure = tracks_skip(clock->tracks, jump_s);
     clock->at_s += jump_s;
-  } else {
-    /* No sound is dropped: frames whose time stamps run backwards follow the sound before them. */
-    clock->base_s -= jump_s;
+    return tracks_skip(clock->tracks, jump_s);
   }
-  for (int index = 0; index < clock->held_count; index++) {
-    if (failure == DECODED) failure = lay(clock, clock->held[index]);
-    else av_frame_free(&clock->held[index]);
+  /* No sound is dropped: frames whose time stamps run backwards follow the sound before them. */
+  clock->base_s -= jump_s;
+  return DECODED;
+}
+
+/* Drops the first held frames, which were laid, from the list. */
+static void forget(Clock *clock, int count) {
+  clock->held_count -= count;
+  memmove(clock->held, clock->held + count, clock->held_count * sizeof *clock->held);
+  memmove(clock->held_jump_s, clock->held_jump_s + count, clock->held_count * sizeof *clock->held_jump_s);
+}
+
+/*
+ * Decides about held frames: all, or with `may_wait` at least the first one, until a further jump is not confirmed yet.
+ * In a pause that some recorders write as one frame every 400 ms, each frame jumps further than the one before.
+ */
+static Failure settle(Clock *clock, bool may_wait) {
+  Failure failure = DECODED;
+  int done = 0;
+  for (; done < clock->held_count && failure == DECODED; done++) {
+    double jump_s = agreed_jump_s(clock, done);
+    bool is_confirmed = done == 0 || !may_wait || clock->held_s >= CONFIRMED_AFTER_S;
+    if (jump_s != 0 && !is_confirmed) break;
+    if (jump_s != 0) failure = jump(clock, done, jump_s);
+    AVFrame *frame = clock->held[done];
+    clock->held_s -= frame_s(frame);
+    clock->held_bytes -= frame_bytes(frame);
+    if (failure == DECODED) failure = lay(clock, frame);
+    else av_frame_free(&frame);
   }
-  clock->held_count = 0;
-  clock->held_s = 0;
-  clock->held_bytes = 0;
+  forget(clock, done);
   return failure;
 }
 
-static int64_t frame_bytes(const AVFrame *frame) {
-  return (int64_t)frame->nb_samples * frame->ch_layout.nb_channels * av_get_bytes_per_sample(frame->format);
-}
+Failure clock_settle(Clock *clock) { return settle(clock, false); }
 
 /* The first frames wait because the recording begins some milliseconds late: they are no part of a later jump. */
 static bool waits_for_start(const Clock *clock) {
   if (clock->is_started || clock->held_count == 0) return false;
-  return fabs(agreed_jump_s(clock)) <= TOLERANCE_S;
+  return fabs(agreed_jump_s(clock, 0)) <= TOLERANCE_S;
 }
 
 static double jump_to_s(const Clock *clock, double time_s) {
@@ -104,6 +128,7 @@ static double jump_to_s(const Clock *clock, double time_s) {
 }
 
 Failure clock_take(Clock *clock, AVFrame *frame, double time_s) {
+  if (isnan(clock->base_s)) clock->base_s = clock->at_s + clock->held_s - time_s;
   double jump_s = jump_to_s(clock, time_s);
   if (fabs(jump_s) > TOLERANCE_S && waits_for_start(clock)) {
     Failure failure = clock_settle(clock);
@@ -122,5 +147,5 @@ Failure clock_take(Clock *clock, AVFrame *frame, double time_s) {
   clock->held_bytes += frame_bytes(frame);
   bool is_back = agrees && !isnan(jump_s);
   bool is_full = clock->held_count == MAX_HELD_FRAMES || clock->held_bytes > MAX_HELD_BYTES;
-  return is_back || is_full || clock->held_s >= CONFIRMED_AFTER_S ? clock_settle(clock) : DECODED;
+  return is_back || is_full || clock->held_s >= CONFIRMED_AFTER_S ? settle(clock, true) : DECODED;
 }

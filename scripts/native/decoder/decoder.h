@@ -110,7 +110,7 @@ typedef struct {
   Tracks *tracks;
   /* End of the sound that was written, in seconds on the recording's clock. */
   double at_s;
-  /* Added to a frame's time stamp to get its time on the recording's clock. */
+  /* Added to a frame's time stamp to get its time on the recording's clock; NAN before the first time stamp is known. */
   double base_s;
   bool is_started;
   /* Frames that disagree with the clock, held until it is known whether the time stamps have jumped. */
@@ -123,7 +123,10 @@ typedef struct {
 
 Failure clock_open(Clock *clock, Tracks *tracks);
 void clock_close(Clock *clock);
-/* The next part begins where the last one ended; `start_s` is its first time stamp. */
+/*
+ * The next part begins where the last one ended. `start_s` is its first time stamp: NAN to take that of the first frame
+ * that has one, and to lay the sound before it without a gap.
+ */
 Failure clock_begin_part(Clock *clock, double start_s);
 /* Takes a frame and frees it later. `time_s` is its time stamp, NAN when it has none. */
 Failure clock_take(Clock *clock, AVFrame *frame, double time_s);
@@ -309,7 +312,7 @@ int amr_read(const Amr *amr, AVIOContext *io, AVPacket *packet);
 /* ---- reader.c ---- */
 
 typedef struct {
-  /* Duration that the headers claim, in seconds; NAN when they claim none, or only estimate it. */
+  /* Duration that the headers claim, in seconds; NAN when they claim none, or only estimate it. Claims refuse nothing. */
   double claimed_s;
   /* Length of the sound that could not be decoded, in seconds. */
   double lost_s;
@@ -318,7 +321,7 @@ typedef struct {
 } ReadFacts;
 
 /* Called once before the first frame is decoded, with the claimed duration (NAN when unknown). */
-typedef Failure OnClaim(void *context, double claimed_s);
+typedef void OnClaim(void *context, double claimed_s);
 /* Called about twice a second with the length of the sound so far, in seconds. */
 typedef void OnProgress(void *context, double done_s);
 

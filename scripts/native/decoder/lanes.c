@@ -230,6 +230,7 @@ Failure read_part_in_lanes(Reader *part, const Reading *reading, const ReadEvent
   if (failure == DECODED && lanes.count > 0) {
     Tracks *tracks = clock->tracks;
     if (tracks->rate_hz == 0) tracks->rate_hz = lanes.lanes[0]->reader.stream->codecpar->sample_rate;
+    /* All frames come in order. */
     failure = clock_begin_part(clock, NAN);
     if (failure == DECODED) failure = read_lanes(&lanes, part, events, facts);
     if (failure == DECODED) failure = finish_lanes(&lanes);

@@ -143,21 +143,14 @@ static void report(const Tracks *tracks, const ReadFacts *facts, const Reading *
 /* ---- Commands ---- */
 
 typedef struct {
-  /*
-   * The claim of the header is not a reason to refuse: the header claims more sound than the file holds, or the recording
-   * was measured before.
-   */
-  bool ignores_claim;
   double max_s;
   struct timespec reported;
 } Run;
 
-static Failure on_claim(void *context, double claimed_s) {
-  Run *run = context;
-  if (isnan(claimed_s)) return DECODED;
-  if (!run->ignores_claim && claimed_s > run->max_s) return TOO_LONG;
-  allow_for(claimed_s < run->max_s ? claimed_s : run->max_s);
-  return DECODED;
+/* What headers claim only gives more processor time. A long recording ends at the limit, when that much was decoded. */
+static void on_claim(void *context, double claimed_s) {
+  const Run *run = context;
+  if (!isnan(claimed_s)) allow_for(claimed_s < run->max_s ? claimed_s : run->max_s);
 }
 
 static void on_progress(void *context, double done_s) {
@@ -172,6 +165,9 @@ static void on_progress(void *context, double done_s) {
 
 static void do_not_report(void *context, double done_s) { (void)context, (void)done_s; }
 
+/* A recording that rounds to 0 ms has no length that can be billed. */
+#define SHORTEST_SAMPLES (OUTPUT_RATE_HZ / 2000)
+
 static Failure decode(const Source *source, Reading *reading, Run *run, Tracks *tracks, ReadFacts *facts) {
   ReadEvents events = {.on_claim = on_claim, .on_progress = on_progress, .context = run};
   Clock clock = {0};
@@ -179,7 +175,7 @@ static Failure decode(const Source *source, Reading *reading, Run *run, Tracks *
   if (failure == DECODED) failure = read_parts(source, reading, &events, &clock, facts);
   if (failure == DECODED) failure = tracks_finish(tracks);
   clock_close(&clock);
-  return failure == DECODED && tracks->position == 0 ? UNDECODABLE : failure;
+  return failure == DECODED && tracks->position < SHORTEST_SAMPLES ? UNDECODABLE : failure;
 }
 
 typedef struct {
@@ -193,7 +189,7 @@ typedef struct {
 static int run_decode(char **arguments, Outputs outputs) {
   double max_s = strtod(arguments[1], NULL) / 1000 + OVERRUN_S;
   bool keeps_sound = outputs.mode != NULL;
-  Run run = {.ignores_claim = keeps_sound || !strcmp(arguments[2], "overstated"), .max_s = max_s};
+  Run run = {.max_s = max_s};
   TrackOptions options = {.max_s = max_s, .prefix = outputs.prefix, .suffix = outputs.suffix};
   Outline outline = {0};
   Reading reading;
@@ -255,7 +251,7 @@ static int run_play(char **arguments) {
   if (has_point && !parse_point(arguments[8], &point)) return 2;
   /* A packet more, so that the resampler has given out all that is wanted. */
   double max_s = (double)(player.from + player.count) / OUTPUT_RATE_HZ + OVERRUN_S;
-  Run run = {.ignores_claim = true, .max_s = max_s};
+  Run run = {.max_s = max_s};
   Source source;
   Tracks tracks;
   Failure failure = source_open(&source, arguments[0]);

@@ -120,12 +120,28 @@ static bool has_clock(const Reader *reader) {
   return !strncmp(name, "mov,", 4);
 }
 
+/*
+ * A page of an Ogg stream says when it ends. Of FLAC, libav does not know then how long the page was, and counts from 0: in
+ * a recording of a broadcast, the second page would begin hours later.
+ */
+static bool is_first_page_timeless(const Reader *reader) {
+  return !strcmp(reader->format->iformat->name, "ogg") && reader->stream->codecpar->codec_id == AV_CODEC_ID_FLAC &&
+         reader->format->nb_streams == 1;
+}
+
+static void note_page(Reader *reader, const AVPacket *packet) {
+  if (!reader->is_first_page_timeless) return;
+  if (reader->first_page < 0) reader->first_page = packet->pos;
+  reader->is_timeless = packet->pos == reader->first_page;
+}
+
 Failure reader_open_file(Reader *reader, const Source *source, Part part, Reading *reading) {
   *reader = (Reader){
       .io = source_io(source, part),
       .format = avformat_alloc_context(),
       .packet = av_packet_alloc(),
       .frame = av_frame_alloc(),
+      .first_page = -1,
   };
   if (!reader->io || !reader->format || !reader->packet || !reader->frame) return NO_MEMORY;
   int status = open_format(reader, reading);
@@ -136,7 +152,24 @@ Failure reader_open_file(Reader *reader, const Source *source, Part part, Readin
 
 static Failure reader_open(Reader *reader, const Source *source, Part part, Reading *reading) {
   Failure failure = reader_open_file(reader, source, part, reading);
-  return failure == DECODED ? choose_stream(reader, source, reading) : failure;
+  if (failure == DECODED) failure = choose_stream(reader, source, reading);
+  if (failure == DECODED) reader->is_first_page_timeless = is_first_page_timeless(reader);
+  return failure;
+}
+
+double start_s(const Reader *reader) {
+  int64_t start = reader->format->start_time;
+  if (start == AV_NOPTS_VALUE || reader->is_first_page_timeless) return NAN;
+  return (double)start / AV_TIME_BASE;
+}
+
+/*
+ * Reports whether the claimed duration may count from 0 on, and not from the first time stamp on. What writers of these
+ * containers claim for a recording whose clock begins late differs.
+ */
+static bool may_claim_from_zero(const Reader *reader) {
+  const char *name = reader->format->iformat->name;
+  return !strcmp(name, "matroska,webm") || !strcmp(name, "asf") || !strcmp(name, "flv");
 }
 
 /*
@@ -145,16 +178,12 @@ static Failure reader_open(Reader *reader, const Source *source, Part part, Read
  */
 static double claimed_s(const Reader *reader) {
   const AVFormatContext *format = reader->format;
+  double claimed_s = NAN, first_s = start_s(reader);
   if (format->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) return NAN;
   if (format->iformat->flags & AVFMT_TS_DISCONT) return NAN;
-  if (reader->stream->duration > 0) return reader->stream->duration * av_q2d(reader->stream->time_base);
-  if (format->nb_streams != 1 || format->duration <= 0) return NAN;
-  return (double)format->duration / AV_TIME_BASE;
-}
-
-double start_s(const Reader *reader) {
-  int64_t start = reader->format->start_time;
-  return start == AV_NOPTS_VALUE ? NAN : (double)start / AV_TIME_BASE;
+  if (reader->stream->duration > 0) claimed_s = reader->stream->duration * av_q2d(reader->stream->time_base);
+  else if (format->nb_streams == 1 && format->duration > 0) claimed_s = (double)format->duration / AV_TIME_BASE;
+  return may_claim_from_zero(reader) && first_s > 0 && claimed_s > first_s ? claimed_s - first_s : claimed_s;
 }
 
 /* ---- Packets and frames ---- */
@@ -184,7 +213,7 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
   }
   /* Silence has the place of what is missing. */
   if (reader->amr && frame->flags & AV_FRAME_FLAG_CORRUPT) facts->lost_s += (double)frame->nb_samples / frame->sample_rate;
-  int64_t time = reader->has_clock ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
+  int64_t time = reader->has_clock && !reader->is_timeless ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
   return clock_take(clock, frame, time == AV_NOPTS_VALUE ? NAN : time * av_q2d(reader->stream->time_base));
 }
 
@@ -225,6 +254,7 @@ static Failure read_packets(Reader *reader, Part part, const ReadEvents *events,
     if (status < 0) break;
     if (reader->packet->stream_index == reader->stream->index) {
       int64_t position = reader->packet->pos, time = reader->packet->pts;
+      note_page(reader, reader->packet);
       failure = decode_packet(reader, reader->packet, clock, facts);
       if (failure == DECODED) note_point(part, position, time, clock);
     }
@@ -243,14 +273,11 @@ static Failure read_part(const Source *source, Part part, Reading *reading, cons
   Failure failure = reader_open(&reader, source, part, reading);
   if (failure == DECODED) {
     facts->claimed_s += claimed_s(&reader);
-    failure = events->on_claim(events->context, facts->claimed_s);
-  }
-  if (failure == DECODED && has_lanes(reading)) {
-    failure = read_part_in_lanes(&reader, reading, events, clock, facts);
-  } else if (failure == DECODED) {
+    events->on_claim(events->context, facts->claimed_s);
     failure = clock_begin_part(clock, start_s(&reader));
-    if (failure == DECODED) failure = read_packets(&reader, part, events, clock, facts);
   }
+  if (failure == DECODED && has_lanes(reading)) failure = read_part_in_lanes(&reader, reading, events, clock, facts);
+  else if (failure == DECODED) failure = read_packets(&reader, part, events, clock, facts);
   reader_close(&reader);
   return failure;
 }

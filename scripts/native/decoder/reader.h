@@ -16,6 +16,10 @@ typedef struct {
   AVPacket *packet;
   AVFrame *frame;
   bool has_clock;
+  /* The first page of an Ogg stream has no time stamps that can be used; its position in bytes, -1 before it. */
+  bool is_first_page_timeless;
+  int64_t first_page;
+  bool is_timeless;
 } Reader;
 
 /* ---- reader.c ---- */

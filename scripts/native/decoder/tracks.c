@@ -365,8 +365,23 @@ Failure tracks_skip(Tracks *tracks, double seconds) {
   return failure == DECODED && tracks->end_s > tracks->options.max_s ? TOO_LONG : failure;
 }
 
+/* Makes the tracks and lanes that have no sound yet: the resampler gives nothing for some milliseconds. */
+static Failure open_silent(Tracks *tracks) {
+  const TrackOptions *options = &tracks->options;
+  int wanted = options->separate ? tracks->channels : 1;
+  Failure failure = DECODED;
+  while (options->prefix && tracks->track_count < wanted && failure == DECODED) {
+    failure = track_open(tracks, tracks->track_count);
+  }
+  for (int lane = 0; options->outline && lane < wanted && failure == DECODED; lane++) {
+    failure = outline_take(options->outline, lane, 0, NULL, 0);
+  }
+  return failure;
+}
+
 Failure tracks_finish(Tracks *tracks) {
   Failure failure = end_stretch(tracks);
+  if (failure == DECODED && tracks->position > 0) failure = open_silent(tracks);
   for (int index = 0; index < tracks->track_count && failure == DECODED; index++) {
     Track *track = tracks->tracks[index];
     failure = track_flush(track);

@@ -283,6 +283,130 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
   });
 });
 
+describe.skipIf(ffmpeg === null)("pauses that a recorder writes as a frame every 400 ms", () => {
+  const containers: [ending: string, encoder: string][] = [
+    ["webm", "libopus"],
+    ["mka", "libopus"],
+    ["mp4", "libopus"],
+    ["ogg", "libopus"],
+    ["mkv", "pcm_s16le"],
+    ["mka", "flac"],
+    ["mp4", "aac"],
+    ["flv", "aac"],
+    ["ts", "aac"],
+  ];
+  test.each(containers)("%s, %s", async (ending, encoder) => {
+    const path = join(folder, `pauses-${made++}.${ending}`);
+    const source = "aevalsrc='if(between(t,2,12),0,0.5*sin(2*PI*if(lt(t,2),440,1000)*t))':s=48000:d=14.4";
+    const pause = "asetnsamples=n=960,aselect='not(between(t,2,12))+not(mod(n,20))'";
+    run("-f", "lavfi", "-i", source, "-af", pause, "-c:a", encoder, path);
+    await expectTones(path, 14_400, [
+      { hertz: 440, atMs: 1_000 },
+      { hertz: 1_000, atMs: 12_150 },
+      { hertz: 1_000, atMs: 13_900 },
+    ]);
+    const output = join(folder, `heard-${made++}.pcm`);
+    await decodeAudio(nativeFiles, path, { output, ...LIMITS });
+    // Frames that codecs fill with sound of the next one end before.
+    for (const atMs of [2_300, 5_000, 8_000, 11_000]) {
+      expect(strength(soundAt(output, atMs), 440)).toBeLessThan(0.01);
+      expect(strength(soundAt(output, atMs), 1_000)).toBeLessThan(0.01);
+    }
+  });
+});
+
+describe.skipIf(ffmpeg === null)("a clock that begins late, or before zero", () => {
+  const containers: [ending: string, encoder: string, more?: string[]][] = [
+    ["webm", "libopus"],
+    ["webm", "libopus", ["-live", "1"]],
+    ["webm", "libvorbis"],
+    ["mka", "flac"],
+    ["m4a", "aac"],
+    ["mov", "pcm_s16le"],
+    ["mp4", "aac", ["-movflags", "dash+frag_keyframe+empty_moov+delay_moov", "-frag_duration", "1000000"]],
+    ["ogg", "libopus"],
+    ["ogg", "libvorbis"],
+    ["ogg", "flac"],
+    ["spx", "libspeex", ["-ar", "16000"]],
+    ["flv", "aac"],
+    ["wma", "wmav2"],
+    ["ts", "aac"],
+    ["mpg", "mp2"],
+  ];
+  const late = containers.map(([ending, encoder, more]) => ({ ending, encoder, startSeconds: 36_000, more }));
+  // Some seconds later, the clock of MPEG begins again.
+  const turning = ["ts", "mpg"].map((ending) => ({ ending, encoder: "mp2", startSeconds: 95_434, more: [] }));
+  test.each([...late, ...turning])(
+    "$ending, $encoder, from $startSeconds s on",
+    async ({ ending, encoder, startSeconds, more }) => {
+      const path = join(folder, `late-${made++}.${ending}`);
+      const source = "aevalsrc='0.5*sin(2*PI*if(lt(t,6),440,1000)*t)':s=48000:d=12";
+      const options = ["-c:a", encoder, ...(more ?? []), "-output_ts_offset", String(startSeconds)];
+      run("-f", "lavfi", "-i", source, ...options, path);
+      // wmav2 works on frames of 43 ms.
+      const { durationMs, measurements } = await expectTones(path, ending === "wma" ? 12_050 : 12_000, [
+        { hertz: 440, atMs: 4_000 },
+        { hertz: 1_000, atMs: 8_000 },
+      ]);
+      expect(measurements.truncated).toBe(false);
+      // What the file says of its length refuses nothing.
+      expect(await countAudio(nativeFiles, path, { ...LIMITS, maxDurationMs: durationMs })).toMatchObject({
+        durationMs,
+        truncated: false,
+      });
+    },
+  );
+
+  test("a part of such a recording says that it breaks off", async () => {
+    const path = join(folder, `late-${made++}.mka`);
+    const sine = ["-f", "lavfi", "-i", "sine=duration=12", "-c:a", "flac", "-output_ts_offset", "36000"];
+    run(...sine, path);
+    const whole = readFileSync(path);
+    const { measurements } = await expectTones(write(whole.subarray(0, whole.length * 0.6)), 7_100, []);
+    expect(measurements.truncated).toBe(true);
+  });
+
+  test("Matroska, from three seconds before zero on", async () => {
+    const path = join(folder, `negative-${made++}.mka`);
+    const source = "aevalsrc='0.5*sin(2*PI*if(lt(t,6),440,1000)*t)':s=48000:d=12";
+    run("-f", "lavfi", "-i", source, "-c:a", "libopus", path);
+    const { measurements } = await expectTones(write(earlierBlocks(readFileSync(path), 3_000)), 12_000, [
+      { hertz: 440, atMs: 4_000 },
+      { hertz: 1_000, atMs: 8_000 },
+    ]);
+    expect(measurements.truncated).toBe(false);
+  });
+
+  test("a header that claims 50,000 s refuses nothing", async () => {
+    const path = join(folder, `claim-${made++}.mka`);
+    run("-f", "lavfi", "-i", "sine=duration=12", "-c:a", "flac", path);
+    const bytes = readFileSync(path);
+    // Duration (44 89) is a float of eight bytes, in milliseconds.
+    const at = bytes.indexOf("448988", 0, "hex");
+    expect(bytes.readDoubleBE(at + 3)).toBe(12_000);
+    bytes.writeDoubleBE(50_000_000, at + 3);
+    const counted = await countAudio(nativeFiles, write(bytes), { ...LIMITS, maxDurationMs: 60_000 });
+    expect(counted).toMatchObject({ durationMs: 12_000, truncated: true });
+  });
+});
+
+/** Moves the blocks of a Matroska file with one track of short packets, against the times of their clusters. */
+function earlierBlocks(bytes: Buffer, byMs: number): Buffer {
+  const out = Buffer.from(bytes);
+  let blocks = 0;
+  // SimpleBlock (A3), or Block (A1) of the last one; size in two bytes, track 1, time within the cluster in two bytes.
+  for (let at = out.indexOf("1f43b675", 0, "hex"); at + 7 < out.length; at++) {
+    const isBlock =
+      (out[at] === 0xa3 || out[at] === 0xa1) && ((out[at + 1] ?? 0) & 0xc0) === 0x40 && out[at + 3] === 0x81;
+    if (!isBlock) continue;
+    out.writeInt16BE(out.readInt16BE(at + 4) - byMs, at + 4);
+    at += out.readUInt16BE(at + 1) & 0x3fff;
+    blocks++;
+  }
+  expect(blocks).toBeGreaterThan(500);
+  return out;
+}
+
 /** Changes the time stamps of a Matroska file's blocks in place, in milliseconds. */
 function rewriteClusterTimes(bytes: Buffer, change: (timeMs: number, index: number) => number): Buffer {
   const out = Buffer.from(bytes);
