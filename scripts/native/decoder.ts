@@ -7,7 +7,20 @@ import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "decoder");
 const FILES = [
-  ...["main", "source", "reading", "reader", "streams", "lanes", "amr", "clock", "tracks", "measure", "outline"],
+  ...[
+    "main",
+    "source",
+    "edits",
+    "reading",
+    "reader",
+    "streams",
+    "lanes",
+    "amr",
+    "clock",
+    "tracks",
+    "measure",
+    "outline",
+  ],
   ...["play", "amplify"],
 ];
 const FLAGS = [

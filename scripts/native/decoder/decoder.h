@@ -3,6 +3,7 @@
  *
  * main.c     arguments, limits of the process, the report
  * source.c   the file, and the independent parts that a concatenated file has
+ * edits.c    edit lists of MP4
  * reading.c  how the caller wants the file to be read
  * reader.c   one part: demuxer and audio decoder of libav
  * amr.c      AMR with its pauses
@@ -49,12 +50,31 @@ typedef struct {
   int64_t start, end;
 } Part;
 
+/* Bytes that are read in the place of those of the file. */
+typedef struct {
+  int64_t at;
+  uint8_t bytes[8];
+  int length;
+} Patch;
+
+/* The edit list of a track of an MP4 file: its position, and the seconds from its first to its last stretch of media. */
+typedef struct {
+  int64_t list;
+  uint32_t track;
+  double seconds;
+} TrackPlay;
+
 /* A file, and its parts: recordings that were joined byte by byte, such as chained Ogg streams. */
 typedef struct {
   int fd;
   int64_t bytes;
   Part *parts;
   int part_count;
+  /* In order of their positions. */
+  Patch *patches;
+  int patch_count, patch_capacity;
+  TrackPlay *plays;
+  int play_count;
 } Source;
 
 /* Opens a regular file. */
@@ -64,9 +84,20 @@ Failure source_begin_at(Source *source, Part first);
 /* Finds the parts; at least one. */
 Failure source_find_parts(Source *source);
 void source_close(Source *source);
+/* Replaces bytes behind those that were replaced before. False when memory is short. */
+bool source_replace(Source *source, Patch patch);
+/* Keeps what an edit list of several edits plays. False when memory is short. */
+bool source_note_play(Source *source, TrackPlay play);
+/* Returns the seconds that a track's edit list plays in a part; NAN when it has no list of several edits. */
+double source_played_s(const Source *source, Part part, int track);
 /* Makes a context that reads only one part; NULL when memory is short. Free it with `source_free_io`. */
 AVIOContext *source_io(const Source *source, Part part);
 void source_free_io(AVIOContext *io);
+
+/* ---- edits.c ---- */
+
+/* Makes libav read silence where the edit lists of an MP4 or QuickTime file say so. False when memory is short. */
+bool edits_mend(Source *source);
 
 /* ---- reading.c ---- */
 

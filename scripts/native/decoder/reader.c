@@ -175,14 +175,17 @@ static bool may_claim_from_zero(const Reader *reader) {
 /*
  * Returns the duration that the part claims for its audio. An estimate from the bit rate is wrong for variable rates, and
  * if time stamps may jump, the last one is meaningless. With several streams only the stream's own duration counts.
+ *
+ * @param played_s the seconds of its edit list, without silence at both ends, which libav counts; NAN without a list
  */
-static double claimed_s(const Reader *reader) {
+static double claimed_s(const Reader *reader, double played_s) {
   const AVFormatContext *format = reader->format;
   double claimed_s = NAN, first_s = start_s(reader);
   if (format->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) return NAN;
   if (format->iformat->flags & AVFMT_TS_DISCONT) return NAN;
   if (reader->stream->duration > 0) claimed_s = reader->stream->duration * av_q2d(reader->stream->time_base);
   else if (format->nb_streams == 1 && format->duration > 0) claimed_s = (double)format->duration / AV_TIME_BASE;
+  if (played_s > 0 && played_s < claimed_s) claimed_s = played_s;
   return may_claim_from_zero(reader) && first_s > 0 && claimed_s > first_s ? claimed_s - first_s : claimed_s;
 }
 
@@ -272,7 +275,7 @@ static Failure read_part(const Source *source, Part part, Reading *reading, cons
   Reader reader;
   Failure failure = reader_open(&reader, source, part, reading);
   if (failure == DECODED) {
-    facts->claimed_s += claimed_s(&reader);
+    facts->claimed_s += claimed_s(&reader, source_played_s(source, part, reader.stream->id));
     events->on_claim(events->context, facts->claimed_s);
     failure = clock_begin_part(clock, start_s(&reader));
   }

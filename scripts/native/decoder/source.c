@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,18 +18,71 @@
 /* ---- Reading one part ---- */
 
 typedef struct {
-  int fd;
+  const Source *source;
   Part part;
   int64_t at;
 } Window;
+
+bool source_replace(Source *source, Patch patch) {
+  if (source->patch_count == source->patch_capacity) {
+    int capacity = source->patch_capacity > 0 ? 2 * source->patch_capacity : 16;
+    Patch *patches = realloc(source->patches, capacity * sizeof *patches);
+    if (!patches) return false;
+    source->patches = patches;
+    source->patch_capacity = capacity;
+  }
+  source->patches[source->patch_count++] = patch;
+  return true;
+}
+
+bool source_note_play(Source *source, TrackPlay play) {
+  TrackPlay *plays = realloc(source->plays, (source->play_count + 1) * sizeof *plays);
+  if (!plays) return false;
+  source->plays = plays;
+  plays[source->play_count++] = play;
+  return true;
+}
+
+double source_played_s(const Source *source, Part part, int track) {
+  for (int index = 0; index < source->play_count; index++) {
+    const TrackPlay *play = &source->plays[index];
+    if (play->list >= part.start && play->list < part.end && play->track == (uint32_t)track) return play->seconds;
+  }
+  return NAN;
+}
+
+/* Returns the first replacement that ends behind a position. They are in order. */
+static int first_patch_behind(const Source *source, int64_t position) {
+  int from = 0, to = source->patch_count;
+  while (from < to) {
+    int middle = from + (to - from) / 2;
+    const Patch *patch = &source->patches[middle];
+    if (patch->at + patch->length <= position) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/* Replaces in bytes that were read at a position. */
+static void apply_patches(const Source *source, int64_t position, uint8_t *buffer, int64_t count) {
+  for (int index = first_patch_behind(source, position); index < source->patch_count; index++) {
+    const Patch *patch = &source->patches[index];
+    if (patch->at >= position + count) break;
+    for (int byte = 0; byte < patch->length; byte++) {
+      int64_t at = patch->at + byte - position;
+      if (at >= 0 && at < count) buffer[at] = patch->bytes[byte];
+    }
+  }
+}
 
 static int window_read(void *opaque, uint8_t *buffer, int wanted) {
   Window *window = opaque;
   int64_t left = window->part.end - window->at;
   if (left <= 0) return AVERROR_EOF;
-  ssize_t got = pread(window->fd, buffer, wanted < left ? wanted : left, window->at);
+  ssize_t got = pread(window->source->fd, buffer, wanted < left ? wanted : left, window->at);
   if (got < 0) return AVERROR(errno);
   if (got == 0) return AVERROR_EOF;
+  apply_patches(window->source, window->at, buffer, got);
   window->at += got;
   return got;
 }
@@ -53,7 +107,7 @@ AVIOContext *source_io(const Source *source, Part part) {
   uint8_t *buffer = av_malloc(IO_BUFFER_BYTES);
   AVIOContext *io = NULL;
   if (window && buffer) {
-    *window = (Window){.fd = source->fd, .part = part, .at = part.start};
+    *window = (Window){.source = source, .part = part, .at = part.start};
     io = avio_alloc_context(buffer, IO_BUFFER_BYTES, 0, window, window_read, NULL, window_seek);
   }
   if (!io) {
@@ -243,10 +297,11 @@ Failure source_open(Source *source, const char *path) {
   return DECODED;
 }
 
-Failure source_find_parts(Source *source) { return find_parts(source) ? DECODED : NO_MEMORY; }
+Failure source_find_parts(Source *source) { return find_parts(source) && edits_mend(source) ? DECODED : NO_MEMORY; }
 
 Failure source_begin_at(Source *source, Part first) {
   if (first.start < 0 || first.end > source->bytes || first.start >= first.end) return UNDECODABLE;
+  if (!edits_mend(source)) return NO_MEMORY;
   if (first.end == source->bytes) {
     if (!add_part(source, first.start)) return NO_MEMORY;
     return DECODED;
@@ -262,5 +317,7 @@ Failure source_begin_at(Source *source, Part first) {
 void source_close(Source *source) {
   if (source->fd >= 0) close(source->fd);
   free(source->parts);
+  free(source->patches);
+  free(source->plays);
   *source = (Source){.fd = -1};
 }
