@@ -35,7 +35,7 @@ const DEFAULT_THRESHOLD = 0.35;
 /** 10.24 s of sound. */
 const WINDOWS_PER_BLOCK = 320;
 const BLOCK_SAMPLES = WINDOWS_PER_BLOCK * WINDOW_SAMPLES;
-/** 2.05 s. After such a stretch without speech the net begins anew. */
+/** 2.05 s. After such a stretch without speech the net begins again. */
 const STRETCH_SAMPLES = 64 * WINDOW_SAMPLES;
 /** Speech continues until its probability is this much below the threshold: Silero's own rule. */
 const HYSTERESIS = 0.15;
