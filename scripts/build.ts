@@ -3,6 +3,7 @@ import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Parts } from "../src/parts.ts";
 import { buildConsole } from "./console.ts";
+import { buildCarriedModels, carriedWhisperBase } from "./models/carried.ts";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
@@ -24,6 +25,7 @@ export async function buildExecutable(entry: string, output: string, target?: Ta
   const toolchain = target === undefined ? await hostToolchain() : await releaseToolchain(target);
   const native = await buildAssets(toolchain);
   await buildConsole();
+  await buildCarriedModels();
   mkdirSync(join(output, ".."), { recursive: true });
   const parts = await writeParts({
     path: partsPath(target),
@@ -108,4 +110,9 @@ if (import.meta.main) {
   const megabytes = (statSync(output).size / 1e6).toFixed(0);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
   console.log(`${relative(process.cwd(), output)}: ${megabytes} MB, built in ${seconds} s`);
+  if (!carriedWhisperBase()) {
+    console.log(
+      "It carries the demonstration model alone, because the weights of Whisper base could not be had (above).",
+    );
+  }
 }

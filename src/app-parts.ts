@@ -50,7 +50,7 @@ export type AppOptions = {
   clock?: Clock;
   /** Takes the place of the native engine in tests. */
   engine?: Engine;
-  /** Takes the place of the carried model in tests. */
+  /** Takes the place of the models inside the executable in tests. */
   embeddedModel?: InstalledModel;
   /** Called before the database is upgraded, with its size: that can take minutes. */
   onUpgrade?: (bytes: number) => void;
@@ -194,7 +194,7 @@ export async function openServices(
   const credit = createCreditService({ database, clock, config });
   const models = await createModelService({
     ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
-    ...(embeddedModel === undefined ? {} : { embeddedModel }),
+    ...(embeddedModel === undefined ? {} : { carriedModels: { models: [embeddedModel], problems: [] } }),
   });
   const receipts = createReceiptService({ database, clock, dataDir });
   const decoders = createDecoderLanes();
@@ -261,6 +261,8 @@ export function openWorkers(
   const readiness = createReadiness({
     engine,
     defaultModel: () => models.resolve(),
+    // A fleet's workers have their own models; there, only the default itself says something.
+    ...(base.fleet ? {} : { probeFor: models.probeFor }),
     log,
     ...(onUnfit ? { onUnfit } : {}),
     isHeld: base.hold.isHeld,
@@ -330,6 +332,7 @@ function openScheduler(
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
     windowMs: () => familyOf(models.findDefault()?.family ?? "whisper").windowMs,
+    weightBytes: () => models.findDefault()?.bytes ?? 0,
     capacity: engine.capacity(models.findDefault() ?? models.list()[0] ?? { bytes: 0 }),
   });
 }

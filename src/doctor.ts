@@ -195,8 +195,9 @@ function describeSizing(config: Config, machine: SizingInfo, model: InstalledMod
   const sizing = chooseSizing(wanted, machine, needsOf(model));
   const sharedCores = Math.max(1, Math.floor(machine.cores / sizing.workers));
   const threads = sizing.isOnGpu && sizing.lanes > 0 ? 1 : (sizing.threadsPerWorker ?? sharedCores);
-  const further = config.engine.synchronous_workers;
-  return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests`;
+  const { synchronous_workers: places } = config.engine;
+  const further = places === "auto" ? 1 : places;
+  return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests (${places})`;
 }
 
 /** Makes the same 16-bit noise each time. */

@@ -9,6 +9,11 @@ export type ReadinessDeps = {
   engine: Pick<Engine, "warm" | "warmSpeech" | "status">;
   /** Returns the model for requests that name none; throws with the reason when there is none. */
   defaultModel: () => InstalledModel;
+  /**
+   * Returns the model that is loaded to see whether the engine works, while the default model is not in use; left out:
+   * the default model itself.
+   */
+  probeFor?: (model: InstalledModel) => InstalledModel;
   log: Log;
   isDiskFull: () => boolean;
   /** Returns why recordings cannot be written, one sentence each. */
@@ -75,6 +80,11 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
     return statuses.some((status) => status.problem !== undefined);
   }
 
+  function probeOf(model: InstalledModel): InstalledModel {
+    const isUsed = engine.status().models.some(({ modelId }) => modelId === model.id);
+    return isUsed ? model : (deps.probeFor?.(model) ?? model);
+  }
+
   async function checkModel(): Promise<void> {
     try {
       const model = deps.defaultModel();
@@ -87,13 +97,14 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
         await engine.warmSpeech(stopping.signal);
         return;
       }
-      await engine.warm(model, stopping.signal);
+      const probe = probeOf(model);
+      await engine.warm(probe, stopping.signal);
       warmed = identity;
       if (problem !== undefined) {
         problem = undefined;
         if (reasons().length === 0) {
           noted = "";
-          log.info({ model: model.id }, "ready: the default model is loaded");
+          log.info({ model: probe.id }, probe === model ? "ready: the default model is loaded" : "ready");
         }
       }
     } catch (error) {

@@ -1,10 +1,8 @@
 import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { NATIVE_FILES } from "#native-parts";
-import weightsFile from "../models/demo.bin" with { type: "file" };
-import manifestFile from "../models/demo.toml" with { type: "file" };
 import { readSeal, SEAL_BYTES, type Seal } from "./lib/seal.ts";
-import { sha256Hex } from "./lib/sha256.ts";
+import { CARRIED_FILES, type CarriedFiles } from "./services/models/carried-models.ts";
 import { parseManifest } from "./services/models/model-manifest.ts";
 
 export type SelfFinding = { check: string; ok: boolean; detail: string };
@@ -74,10 +72,12 @@ async function hashOf(file: FileHandle, bytes: number): Promise<string> {
 /** Names the embedded files that differ, so that an admin sees what a damage means. */
 async function examineParts(): Promise<SelfFinding> {
   const damaged: string[] = [];
-  const parts = [...NATIVE_FILES, await demoModel(damaged)].filter((part) => part !== undefined);
+  const models = await Promise.all(
+    CARRIED_FILES.map((model) => weightsOf(model, () => damaged.push(`${model.name}.toml`))),
+  );
+  const parts = [...NATIVE_FILES, ...models.filter((part) => part !== undefined)];
   for (const { name, path, sha256 } of parts) {
-    const bytes = new Uint8Array(await Bun.file(path).arrayBuffer());
-    if (sha256Hex(bytes) !== sha256) damaged.push(name);
+    if ((await hashOfFile(path)) !== sha256) damaged.push(name);
   }
   const ok = damaged.length === 0;
   return {
@@ -87,15 +87,25 @@ async function examineParts(): Promise<SelfFinding> {
   };
 }
 
-/** The demonstration model's hash is in its manifest, which may be damaged as well. */
-async function demoModel(
-  damaged: string[],
+async function hashOfFile(path: string): Promise<string> {
+  const file = Bun.file(path);
+  const hash = createHash("sha256");
+  for (let at = 0; at < file.size; at += PIECE_BYTES) {
+    hash.update(new Uint8Array(await file.slice(at, at + PIECE_BYTES).arrayBuffer()));
+  }
+  return hash.digest("hex");
+}
+
+/** The hash of a model's weights is in its manifest, which may be damaged as well. */
+async function weightsOf(
+  { name, manifest, weights }: CarriedFiles,
+  onDamaged: () => void,
 ): Promise<{ name: string; path: string; sha256: string } | undefined> {
   try {
-    const { sha256 } = parseManifest(await Bun.file(manifestFile).text(), "models/demo.toml");
-    return { name: "demo.bin", path: weightsFile, sha256 };
+    const { sha256 } = parseManifest(await Bun.file(manifest).text(), `models/${name}.toml`);
+    return { name: `${name}.bin`, path: weights, sha256 };
   } catch {
-    damaged.push("demo.toml");
+    onDamaged();
     return undefined;
   }
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Part } from "../../src/parts.ts";
+import { carriedWhisperBase } from "../models/carried.ts";
 import { vulkanHeadersVersion } from "../native/backend.ts";
 import { ffmpegRelease } from "./ffmpeg-source.ts";
 import { keptText, licenceFilesIn, standardText } from "./licence-texts.ts";
@@ -10,7 +11,7 @@ import type { PartWithTexts } from "./npm-parts.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const MODULES = join(ROOT, "node_modules");
 const WHISPER = join(MODULES, "nodejs-whisper/cpp/whisper.cpp");
-const DEMO_MODEL = join(ROOT, "models");
+const MODELS = join(ROOT, "models");
 
 /** Files beside the libraries that are no part of their own: the texts and lists of a build. */
 const NO_PARTS = /^(assets\.ts|stamp|COPYING\..*|.*\.json)$/;
@@ -310,10 +311,10 @@ const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest(
 
 /** Returns the model that the executable carries as a part. */
 export function demoModel(): PartWithTexts {
-  const manifest = readFileSync(join(DEMO_MODEL, "demo.toml"), "utf8");
+  const manifest = readFileSync(join(MODELS, "demo.toml"), "utf8");
   const field = (name: string) => new RegExp(`^${name} = "(.*)"$`, "m").exec(manifest)?.[1] ?? "";
-  const bytes = readFileSync(join(DEMO_MODEL, "demo.bin"));
-  if (statSync(join(DEMO_MODEL, "demo.bin")).size === 0) throw new Error("models/demo.bin is empty");
+  const bytes = readFileSync(join(MODELS, "demo.bin"));
+  if (statSync(join(MODELS, "demo.bin")).size === 0) throw new Error("models/demo.bin is empty");
   return {
     name: field("name"),
     version: field("version"),
@@ -324,4 +325,21 @@ export function demoModel(): PartWithTexts {
     files: [{ name: "demo.bin", sha256: sha256(bytes) }],
     texts: [`${field("licence")}.\n${field("source")}.\n`],
   };
+}
+
+/** Returns Whisper base, where the build has found its weights. */
+export function whisperBase(): PartWithTexts[] {
+  const base = carriedWhisperBase();
+  if (!base) return [];
+  return [
+    {
+      name: "Whisper base",
+      version: /^version = "(.*)"$/m.exec(readFileSync(join(MODELS, "whisper-base.toml"), "utf8"))?.[1] ?? "",
+      kind: "model",
+      licence: "MIT",
+      source: base.origin,
+      files: [{ name: "whisper-base.bin", sha256: base.sha256 }],
+      texts: [readFileSync(join(ROOT, "scripts/models/whisper-base/LICENSE.txt"), "utf8")],
+    },
+  ];
 }

@@ -4,7 +4,7 @@ import type { Parts } from "../../src/parts.ts";
 import { buildFacts, productLicence } from "./build-facts.ts";
 import { bunParts } from "./bun-parts.ts";
 import { textKey } from "./licence-texts.ts";
-import { demoModel, nativeParts } from "./native-parts.ts";
+import { demoModel, nativeParts, whisperBase } from "./native-parts.ts";
 import { npmParts, type PartWithTexts } from "./npm-parts.ts";
 
 export type PartsOptions = {
@@ -33,6 +33,7 @@ export async function writeParts({ path, native, platform, entries, flags }: Par
   const found = [
     ...nativeParts(native, build),
     demoModel(),
+    ...whisperBase(),
     ...bunParts(),
     ...(await npmParts(entries, flags)),
   ];

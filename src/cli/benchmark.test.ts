@@ -130,7 +130,7 @@ describe("the command", () => {
     write("good.txt", `${[...said.slice(0, -1), "SOMETHING"].join(", ")}.`);
     write("bad.wav", "this is no sound");
     write("bad.txt", "anything");
-    const { out, err, status } = await run(directory, "--language", "en", "--json");
+    const { out, err, status } = await run(directory, "--model", "demo", "--language", "en", "--json");
     expect(status).toBe(1);
     expect(err).toContain("bad.wav");
     const result = JSON.parse(out);

@@ -169,11 +169,10 @@ export const CONFIG_SCHEMA = {
       ["auto", "cpu", "never"],
       "Decoding steps that several chunks make together, for which the weights are read once; cpu: not on a GPU. None with precision = exact.",
     ),
-    synchronous_workers: integer(
-      1,
+    synchronous_workers: auto(
       0,
       64,
-      "Synchronous requests that are recognized at once, beside other work; 0: no synchronous requests.",
+      "Synchronous requests that are recognized at once, beside other work; 0: none; auto: as many as have memory, and are done within half of limits.synchronous_timeout_seconds at the measured speed.",
     ),
     background_niceness: integer(
       10,

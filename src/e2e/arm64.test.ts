@@ -89,7 +89,7 @@ describe.skipIf(because !== undefined)(`on 64-bit ARM (${because ?? "emulated"})
       expect(JSON.parse(described)).toMatchObject({ cpuVariant: chosen });
       const { command } = await installOn(processor);
       const { code, out } = await command(
-        ...["transcribe", samplePath("01-en"), "--language", "en", "--format", "json"],
+        ...["transcribe", samplePath("01-en"), "--model", "demo", "--language", "en", "--format", "json"],
       );
       expect(code).toBe(0);
       expectUtterances(JSON.parse(out) as TranscriptionResult, utterancesIn("01-en"));

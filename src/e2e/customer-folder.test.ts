@@ -47,7 +47,12 @@ beforeEach(() => {
 function run(...args: string[]) {
   const { stdout, stderr, exitCode } = Bun.spawnSync([program, ...args], {
     ...{ cwd: folder, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
-    env: { HOME: home, PATH: `.:${process.env.PATH}`, SHRUTI_STORAGE_RESERVE_BYTES: "0" },
+    env: {
+      HOME: home,
+      PATH: `.:${process.env.PATH}`,
+      SHRUTI_STORAGE_RESERVE_BYTES: "0",
+      SHRUTI_MODELS_DEFAULT: "demo",
+    },
   });
   return { status: exitCode, out: stdout.toString(), err: stderr.toString() };
 }

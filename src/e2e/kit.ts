@@ -64,6 +64,11 @@ export type InstallOptions = {
   environment?: Record<string, string>;
   /** Working directory of every process. */
   cwd?: string;
+  /**
+   * The default model: `demo`, of which exact words are known, or `carried`, the one of a fresh installation; default
+   * `demo`.
+   */
+  default?: "demo" | "carried";
   /** Paise granted to the organization; default 1,000,000. */
   creditPaise?: number;
   /** Provides the executable at a path. Default: a link to the built one. */
@@ -173,6 +178,7 @@ export async function install(options: InstallOptions = {}): Promise<Installatio
   try {
     const made = await json<Initialised>("init", "--data", dataDir);
     const paise = options.creditPaise ?? 1_000_000;
+    if (options.default !== "carried") await output("models", "default", "demo");
     if (paise > 0) await output("credit", "grant", "--org", made.organization_id, "--paise", String(paise));
     return {
       folder,

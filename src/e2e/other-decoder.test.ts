@@ -19,6 +19,7 @@ async function run(decoder: string, ...args: string[]): Promise<{ code: number; 
       PATH: process.env.PATH ?? "",
       HOME: folder,
       SHRUTI_STORAGE_DATA_DIR: join(folder, "data"),
+      SHRUTI_MODELS_DEFAULT: "demo",
       SHRUTI_ENGINE_DECODER: decoder,
     },
     stdin: "ignore",

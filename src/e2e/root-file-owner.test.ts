@@ -33,7 +33,7 @@ let installation: Installation;
 
 beforeAll(async () => {
   if (!isRoot) return;
-  installation = await install();
+  installation = await install({ default: "carried" });
   for (const folder of [installation.folder, join(installation.folder, "program")]) chmodSync(folder, 0o755);
   for (const name of ["", ...readdirSync(installation.dataDir)]) {
     chownSync(join(installation.dataDir, name), USER, USER);

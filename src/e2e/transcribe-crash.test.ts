@@ -35,7 +35,12 @@ test("a file is transcribed in full although the worker process with the model i
   const child = Bun.spawn(
     [await upToDateBinary(), "transcribe", "--language", "en", "--format", "json", file],
     {
-      env: { XDG_CACHE_HOME: folder, HOME: folder, SHRUTI_STORAGE_DATA_DIR: join(folder, "data") },
+      env: {
+        XDG_CACHE_HOME: folder,
+        HOME: folder,
+        SHRUTI_STORAGE_DATA_DIR: join(folder, "data"),
+        SHRUTI_MODELS_DEFAULT: "demo",
+      },
       stdout: "pipe",
       stderr: "pipe",
     },
@@ -81,7 +86,12 @@ test("a batch of several jobs that is killed leaves whole files only, and --skip
       ],
       {
         env: {
-          ...{ XDG_CACHE_HOME: folder, HOME: folder, SHRUTI_STORAGE_DATA_DIR: join(folder, "data") },
+          ...{
+            XDG_CACHE_HOME: folder,
+            HOME: folder,
+            SHRUTI_STORAGE_DATA_DIR: join(folder, "data"),
+            SHRUTI_MODELS_DEFAULT: "demo",
+          },
           TMPDIR: temporary,
         },
         stdout: "ignore",

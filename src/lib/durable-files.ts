@@ -69,9 +69,14 @@ export async function createFile(path: string, mode: number): Promise<FileHandle
 /**
  * Writes a file whole or not at all, and replaces one of the same name. File and name are on the disk afterwards.
  *
- * @throws the system's error; the folder is then as it was
+ * @param content pieces, where the whole should not be in memory
+ * @throws the system's error, and what the pieces throw; the folder is then as it was
  */
-export async function writeDurably(path: string, content: string | Uint8Array, mode: number): Promise<void> {
+export async function writeDurably(
+  path: string,
+  content: string | Uint8Array | AsyncIterable<Uint8Array>,
+  mode: number,
+): Promise<void> {
   const unfinished = unfinishedPath(dirname(path));
   try {
     const file = await createFile(unfinished, mode);

@@ -1,3 +1,4 @@
+import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
@@ -15,9 +16,9 @@ import { createQueue } from "./queue.ts";
 import { createRecovery } from "./recovery.ts";
 import { createRuns, type Runs } from "./runs.ts";
 import { createSlots, type SlotsStatus } from "./slots.ts";
-import { createSynchronousPlaces, type SynchronousPlace } from "./synchronous-places.ts";
+import { choosePlaces, createSynchronousPlaces, type SynchronousPlace } from "./synchronous-places.ts";
 import { createTextStreams } from "./text-streams.ts";
-import { createThroughput } from "./throughput.ts";
+import { createThroughput, type Throughput } from "./throughput.ts";
 import { createTurns } from "./turns.ts";
 import { createWaiters } from "./waiters.ts";
 import { createWorkingFiles } from "./working-files.ts";
@@ -28,6 +29,8 @@ export type SchedulerOptions = ServerParts & {
   capacity: Capacity;
   /** Returns the window of the default model, milliseconds. */
   windowMs: () => number;
+  /** Returns the size of the default model's weights. */
+  weightBytes: () => number;
 };
 
 export type SchedulerStatus = {
@@ -100,14 +103,16 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const { store } = options.database;
   let { capacity } = options;
   let isStopping = false;
+  const wantedPlaces = config.engine.synchronous_workers;
   const slots = createSlots({
     slots: capacity.chunks,
-    synchronousSlots: config.engine.synchronous_workers,
+    // Synchronous chunks go before others in all slots, so that one of their own is enough to begin at once.
+    synchronousSlots: wantedPlaces === "auto" ? 1 : wantedPlaces,
   });
-  const throughput = createThroughput(() => capacity.power);
+  const throughput = createThroughput(() => capacity.power, options.weightBytes);
   const places = createSynchronousPlaces({
     clock: options.clock,
-    count: config.engine.synchronous_workers,
+    count: () => (wantedPlaces === "auto" ? placesOf(config, capacity, throughput) : wantedPlaces),
     timeoutMs: () => config.limits.synchronous_timeout_seconds * 1000,
     expectedMs: (recordingMs) =>
       throughput.estimateMs(recordingMs) /
@@ -208,6 +213,11 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       };
     },
   };
+}
+
+function placesOf({ limits }: Config, { chunks }: Capacity, throughput: Throughput): number {
+  const longestMs = throughput.estimateMs(limits.synchronous_max_duration_seconds * 1000);
+  return choosePlaces(chunks, longestMs, limits.synchronous_timeout_seconds * 1000);
 }
 
 const DRAIN_CHECK_EVERY_MS = 20;

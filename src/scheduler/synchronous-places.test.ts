@@ -5,17 +5,24 @@ import { manualClock } from "../testing/manual-clock.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { clientOf, until } from "../testing/scheduler-kit.ts";
 import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";
-import { createSynchronousPlaces, type SynchronousPlacesOptions } from "./synchronous-places.ts";
+import {
+  choosePlaces,
+  createSynchronousPlaces,
+  type SynchronousPlacesOptions,
+} from "./synchronous-places.ts";
 import { createThroughput } from "./throughput.ts";
 
 function open(options: Partial<SynchronousPlacesOptions> = {}) {
   const clock = manualClock();
-  const speed = createThroughput(() => 1);
+  const speed = createThroughput(
+    () => 1,
+    () => 1e9,
+  );
   // A recording of 30 s takes 15 s.
   speed.observe(60_000, 30_000);
   const places = createSynchronousPlaces({
     clock,
-    count: 1,
+    count: () => 1,
     timeoutMs: () => 120_000,
     expectedMs: speed.estimateMs,
     windowMs: () => 30_000,
@@ -34,6 +41,15 @@ function open(options: Partial<SynchronousPlacesOptions> = {}) {
   };
   return { clock, speed, places, refused };
 }
+
+test.each([
+  ["as many as chunks have memory", 12, 2_000, 120_000, 12],
+  ["as many as are done in half of the time", 12, 10_000, 120_000, 6],
+  ["one, however slow the machine is", 12, 600_000, 120_000, 1],
+  ["and never more than the setting allows", 500, 10, 120_000, 64],
+])("places without an admin's choice: %s", (_, chunks, longestMs, timeoutMs, places) => {
+  expect(choosePlaces(chunks, longestMs, timeoutMs)).toBe(places);
+});
 
 describe("the time until a place is free", () => {
   test("is the time that its recording still needs; a request after that time finds it free", () => {
@@ -55,7 +71,7 @@ describe("the time until a place is free", () => {
   });
 
   test("is that of the place which is free first", () => {
-    const { clock, places, refused } = open({ count: 2 });
+    const { clock, places, refused } = open({ count: () => 2 });
     places.reserve(60_000);
     clock.advance(4_000);
     const short = places.reserve(30_000);
@@ -84,11 +100,11 @@ describe("the time until a place is free", () => {
   });
 
   test("is long when synchronous work is switched off", () => {
-    expect(open({ count: 0 }).refused()).toBe(3_600);
+    expect(open({ count: () => 0 }).refused()).toBe(3_600);
   });
 
   test("does not change when a place is returned twice", () => {
-    const { places, refused } = open({ count: 2 });
+    const { places, refused } = open({ count: () => 2 });
     const taken = [places.reserve(1), places.reserve(1)];
     taken[0]?.release();
     taken[0]?.release();

@@ -9,8 +9,8 @@ export type SynchronousPlace = {
 
 export type SynchronousPlacesOptions = {
   clock: Clock;
-  /** Number of places. With 0, synchronous work is switched off. */
-  count: number;
+  /** Returns the number of places at this moment. With 0, synchronous work is switched off. */
+  count: () => number;
   /** A request is answered after this time at the latest, and its place is free again. */
   timeoutMs: () => number;
   /** Estimates how long a recording takes at the present load, from its milliseconds over all channels. */
@@ -47,6 +47,24 @@ type Waiting = { recordingMs: number; untilMs: number; begin: () => void; refuse
 /** `Retry-After` where synchronous work is switched off. */
 const SWITCHED_OFF_SECONDS = 3_600;
 
+/** The most places that are made without an admin's choice. */
+const MOST_PLACES = 64;
+/** The rest of the time limit is for other work on the machine, and for errors of the estimate. */
+const SHARE_OF_TIME = 0.5;
+
+/**
+ * Chooses the number of places: so many that all of them are done in time, when each has the longest recording.
+ *
+ * @param chunks for which there is memory at once
+ * @param longestMs expected time of the longest recording that a request may have, when nothing else runs
+ * @param timeoutMs after which a request is answered at the latest
+ * @returns at least 1
+ */
+export function choosePlaces(chunks: number, longestMs: number, timeoutMs: number): number {
+  const inTime = Math.floor((timeoutMs * SHARE_OF_TIME) / longestMs);
+  return Math.max(1, Math.min(chunks, inTime, MOST_PLACES));
+}
+
 export function createSynchronousPlaces(options: SynchronousPlacesOptions): SynchronousPlaces {
   const taken = new Set<Taken>();
   /** Requests that wait for a place, the first to come first. */
@@ -67,7 +85,7 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
    * refused before its turn takes none. So where many come at once, all of them learn when the running work ends.
    */
   function retryAfterSeconds(): number {
-    if (options.count === 0) return SWITCHED_OFF_SECONDS;
+    if (options.count() === 0) return SWITCHED_OFF_SECONDS;
     const nowMs = options.clock.now();
     const freeInMs = [...taken].map(remainingMs).sort((a, b) => a - b);
     for (const { recordingMs, untilMs } of waiting) {
@@ -97,7 +115,7 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
   }
 
   function reserve(recordingMs: number): SynchronousPlace {
-    if (taken.size + waiting.size >= options.count) throw refusal();
+    if (taken.size + waiting.size >= options.count()) throw refusal();
     return take(recordingMs);
   }
 
@@ -105,8 +123,8 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
     reserve,
     async reserveWithin(recordingMs, waitMs, signal) {
       signal.throwIfAborted();
-      const isFree = taken.size + waiting.size < options.count;
-      if (isFree || waitMs === 0 || isClosed || options.count === 0) return reserve(recordingMs);
+      const isFree = taken.size + waiting.size < options.count();
+      if (isFree || waitMs === 0 || isClosed || options.count() === 0) return reserve(recordingMs);
       const { promise, resolve, reject } = Promise.withResolvers<SynchronousPlace>();
       const own: Waiting = {
         recordingMs,

@@ -2,7 +2,10 @@ import { expect, test } from "bun:test";
 import { createThroughput } from "./throughput.ts";
 
 test("throughput and estimates count all slots together, and silence as well", () => {
-  const throughput = createThroughput(() => 4);
+  const throughput = createThroughput(
+    () => 4,
+    () => 1e9,
+  );
   expect(throughput.realTimeFactor()).toBeUndefined();
   // Sixty seconds of recording, one chunk of speech in it, ten seconds on two threads.
   throughput.observe(60_000, 20_000);
@@ -10,4 +13,16 @@ test("throughput and estimates count all slots together, and silence as well", (
   expect(throughput.estimateMs(120_000)).toBe(10_000);
   for (let i = 0; i < 100; i++) throughput.observe(10_000, 10_000);
   expect(throughput.realTimeFactor()).toBeCloseTo(4, 1);
+});
+
+test("before the first chunk, the size of the weights says how fast a model may be", () => {
+  const guess = (bytes: number) =>
+    createThroughput(
+      () => 2,
+      () => bytes,
+    ).estimateMs(60_000);
+  expect(guess(3e9)).toBe(60_000);
+  expect(guess(1e9)).toBe(60_000);
+  expect(guess(100e6)).toBe(6_000);
+  expect(guess(0)).toBeGreaterThan(0);
 });

@@ -17,16 +17,22 @@ export type Throughput = {
 
 /** The ratio assumed before the first chunk: one thread of a small processor with a large model. */
 const FIRST_GUESS = 0.5;
+/** Size of the weights of that model. A model with a tenth of them is about ten times as fast. */
+const LARGE_MODEL_BYTES = 1e9;
 
-/** @param power returns the work that the executor does per millisecond when all slots are taken */
-export function createThroughput(power: () => number): Throughput {
+/**
+ * @param power returns the work that the executor does per millisecond when all slots are taken
+ * @param weightBytes returns the size of the default model's weights, for the time before the first chunk
+ */
+export function createThroughput(power: () => number, weightBytes: () => number): Throughput {
   const recordings = createRatio();
+  const firstGuess = () => FIRST_GUESS * Math.max(1, LARGE_MODEL_BYTES / Math.max(1, weightBytes()));
   return {
     observe: recordings.add,
     realTimeFactor() {
       const ratio = recordings.value();
       return ratio === undefined ? undefined : ratio * power();
     },
-    estimateMs: (recordingMs) => recordingMs / ((recordings.value() ?? FIRST_GUESS) * power()),
+    estimateMs: (recordingMs) => recordingMs / ((recordings.value() ?? firstGuess()) * power()),
   };
 }

@@ -8,6 +8,7 @@ import type { Log } from "../../lib/log.ts";
 import { differences, recordAct } from "../../store/audit-log.ts";
 import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES, type SettingName } from "../../store/settings.ts";
+import type { CarriedModels } from "./carried-models.ts";
 import { createModelScanner } from "./model-files.ts";
 
 export type ModelRegistryDeps = {
@@ -23,22 +24,25 @@ export type ModelRegistryDeps = {
 export type ModelRegistry = {
   /** Absolute path of the directory of installed models. */
   directory: string;
-  /** Returns the installed models by id, without the demonstration model. Logs each unusable file once. */
+  /** Returns the installed models by id, without those inside the executable. Logs each unusable file once. */
   installed(): InstalledModel[];
   /** Returns the models that requests can name: the default first, then by id. */
   list(): InstalledModel[];
+  /** Returns the models inside the executable: the one that serves while none is installed first. */
+  carried(): readonly InstalledModel[];
   /** Says why files of the directory are left out, one sentence each. */
   problems(): string[];
   /**
-   * Finds a model by id. It also finds the demonstration model while others are installed, so that work that began
-   * with it can continue.
+   * Finds a model by id. It also finds those inside the executable while others are installed, so that work that began
+   * with them can continue.
    */
   find(id: string): InstalledModel | undefined;
   /** Finds an installed model. @throws AppError `not_found` */
   requireInstalled(id: string): InstalledModel;
   /**
-   * Finds the model for requests that name none: the named default, else the only model. Undefined when the named
-   * one is not installed, or when several are installed and none is named.
+   * Finds the model for requests that name none: the named default, else the only installed one, else the first of
+   * those inside the executable. Undefined when the named one is not installed, or when several are installed and none
+   * is named.
    */
   findDefault(): InstalledModel | undefined;
   /** Returns the id that the config file, else an admin's choice names; undefined when neither names one. */
@@ -63,9 +67,10 @@ export function modelDirectoryOf(config: Config, dataDir: string): string {
 /**
  * Opens the registry of models.
  *
- * @param demo the model inside the executable, which is available while no other is installed
+ * @param carried the models inside the executable, which are available while no other is installed. The first is then
+ *   the default, unless another is chosen.
  */
-export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel): ModelRegistry {
+export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModels): ModelRegistry {
   const { config, dataDir, log } = deps;
   const directory = modelDirectoryOf(config, dataDir);
   const scan = createModelScanner(directory);
@@ -87,13 +92,18 @@ export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel)
 
   function available(): InstalledModel[] {
     const models = installed();
-    return models.length === 0 ? [demo] : models;
+    return models.length === 0 ? carried.models : models;
   }
+
+  /** The choice of a model inside the executable holds only while that one is listed. */
+  const isUnlisted = (id: string) =>
+    id !== config.models.default && carried.models.some((model) => model.id === id);
 
   function lookUpDefault(): InstalledModel | undefined {
     const models = available();
-    const named = namedDefault();
-    if (named === undefined) return models.length === 1 ? models[0] : undefined;
+    const chosen = namedDefault();
+    const named = chosen !== undefined && !models[0]?.embedded && isUnlisted(chosen) ? undefined : chosen;
+    if (named === undefined) return models.length === 1 || models[0]?.embedded ? models[0] : undefined;
     return models.find(({ id }) => id === named);
   }
 
@@ -110,13 +120,14 @@ export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel)
     installed,
     namedDefault,
     findDefault,
-    problems: () => [...scan().problems],
+    problems: () => [...carried.problems, ...scan().problems],
     list() {
       const models = available();
       const first = findDefault();
       return first ? [first, ...models.filter((model) => model !== first)] : models;
     },
-    find: (id) => installed().find((model) => model.id === id) ?? (id === demo.id ? demo : undefined),
+    find: (id) => [...installed(), ...carried.models].find((model) => model.id === id),
+    carried: () => carried.models,
     requireInstalled(id) {
       const model = installed().find((found) => found.id === id);
       if (!model) throw new AppError("not_found", { message: `There is no installed model ${id}.` });

@@ -38,7 +38,8 @@ export function noSuchModel(id: string, names: readonly string[]): AppError {
  *
  * - A model that config file or admin have chosen for the language.
  * - Else the default, where it has the language.
- * - Else the only installed model that has the language.
+ * - Else the only installed model that has the language. One inside the executable that is not the default serves only
+ *   those who name it.
  * - Else the default. The request is then refused, because the default does not have the language.
  *
  * @param language left out: the default
@@ -77,7 +78,7 @@ function choose(choices: Choices, language: string): InstalledModel | undefined 
   const routed = routedTo(choices, language);
   if (routed !== undefined) return models.find(({ id }) => id === routed);
   if (!standard || speaks(standard, language)) return standard;
-  const [only, ...others] = models.filter((model) => speaks(model, language));
+  const [only, ...others] = models.filter((model) => !model.embedded && speaks(model, language));
   return only && others.length === 0 ? only : standard;
 }
 
@@ -135,7 +136,7 @@ export function unsupportedLanguage(
   const name = languageOf(language)?.name;
   const code = JSON.stringify(language.slice(0, 16));
   const called = name === undefined ? code : `${name} (${language})`;
-  const installed = registry.list().filter((other) => speaks(other, language));
+  const installed = registry.installed().filter((other) => speaks(other, language));
   const known = knownModelsFor(language);
   let advice = "";
   if (installed.length > 0)

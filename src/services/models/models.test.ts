@@ -12,7 +12,7 @@ import { type Database, openDatabase } from "../../store/database.ts";
 import { putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { manualClock } from "../../testing/manual-clock.ts";
 import { testConfig } from "../../testing/test-config.ts";
-import { copyOut, extractEmbeddedModel } from "./demo-model.ts";
+import { type CarriedModels, copyOut, extractCarriedModels } from "./carried-models.ts";
 import { type AddModelOptions, createModelService } from "./models.ts";
 
 let folder: string;
@@ -36,8 +36,14 @@ function lookAt(path: string): { multilingual: boolean } {
   return { multilingual: !text.includes("english") };
 }
 
-function open(settings: Partial<Config["models"]> = {}) {
+/** Opens the models with the demonstration model alone inside the executable, unless others are given. */
+async function open(settings: Partial<Config["models"]> = {}, carried?: CarriedModels) {
+  const carriedModels = carried ?? {
+    models: (await extractCarriedModels(folder)).models.slice(-1),
+    problems: [],
+  };
   return createModelService({
+    carriedModels,
     database,
     config: testConfig({ models: settings }),
     dataDir: folder,
@@ -56,7 +62,8 @@ function weights(name: string, content = "weights"): string {
 
 describe("the demonstration model", () => {
   test("can be used by the engine, with the values of its manifest", async () => {
-    const demo = await extractEmbeddedModel(folder);
+    const demo = (await extractCarriedModels(folder)).models.at(-1);
+    if (!demo) throw new Error("there is no demonstration model");
     expect(sha256Hex(readFileSync(fileOf(demo.files, "weights")))).toBe(demo.sha256);
     expect(demo.bytes).toBe(statSync(DEMO).size);
     expect(checkModelFile(fileOf(demo.files, "weights")).multilingual).toBe(true);
@@ -78,21 +85,75 @@ describe("the demonstration model", () => {
     expect(() => models.resolve("demo")).toThrow('There is no model "demo"; there is one.');
   });
 
-  test("is written to the disk once, and replaces a truncated or changed copy and older versions", async () => {
+  test("is written to the disk once, and replaces a truncated or changed copy", async () => {
     const source = weights("carried.bin", "weights of the demonstration");
-    const hash = sha256Hex("weights of the demonstration");
+    const sha256 = sha256Hex("weights of the demonstration");
+    const carried = { weights: source, sha256, name: "demo" };
     const dir = join(folder, "out");
     mkdirSync(dir);
-    writeFileSync(join(dir, "0123456789ab.bin"), "older");
-    writeFileSync(join(dir, `${hash.slice(0, 12)}.bin`), "cut");
-    const path = await copyOut(source, dir, hash);
+    writeFileSync(join(dir, `${sha256.slice(0, 12)}.bin`), "cut");
+    const path = await copyOut(carried, dir, "hash");
     expect(readFileSync(path, "utf8")).toBe("weights of the demonstration");
-    expect(readdirSync(dir)).toEqual([`${hash.slice(0, 12)}.bin`]);
+    expect(readdirSync(dir)).toEqual([`${sha256.slice(0, 12)}.bin`]);
     const { ino } = statSync(path);
-    expect(statSync(await copyOut(source, dir, hash)).ino).toBe(ino);
+    expect(statSync(await copyOut(carried, dir, "hash")).ino).toBe(ino);
     writeFileSync(path, "Weights of the demonstration");
-    expect(readFileSync(await copyOut(source, dir, hash), "utf8")).toBe("weights of the demonstration");
-    await expect(copyOut(source, join(folder, "other"), "f".repeat(64))).rejects.toThrow("damaged");
+    expect(readFileSync(await copyOut(carried, dir, "hash"), "utf8")).toBe("weights of the demonstration");
+    const other = { ...carried, sha256: "f".repeat(64) };
+    await expect(copyOut(other, join(folder, "other"), "hash")).rejects.toThrow("damaged");
+    expect(readdirSync(join(folder, "other"))).toEqual([]);
+  });
+});
+
+describe("a model of people's speech inside the executable", () => {
+  const carried = (): CarriedModels => {
+    const model = (id: string, codes: string[]) => ({
+      ...{ id, name: id, version: "1", family: "whisper" as const, sha256: "0".repeat(64), licence: "MIT" },
+      languages: codes.map((code) => ({ code, name: code, modes: ["native" as const] })),
+      ...{ source: "here", decoding: {}, files: { weights: `/${id}` }, bytes: 1, embedded: true },
+    });
+    return { models: [model("whisper-base", ["en"]), model("demo", ["en", "hi"])], problems: ["a sentence"] };
+  };
+
+  test("is the default while no model is installed, and the demonstration model serves those who name it", async () => {
+    const models = await open({}, carried());
+    expect(models.list().map(({ id }) => id)).toEqual(["whisper-base", "demo"]);
+    expect(models.resolve(undefined, "en").id).toBe("whisper-base");
+    expect(models.resolve("demo", "hi").id).toBe("demo");
+    // The demonstration model would make nonsense of real Hindi, so it never gets such a request by itself.
+    const base = models.resolve(undefined, "hi");
+    expect(base.id).toBe("whisper-base");
+    expect(models.unsupportedLanguage(base, "hi").message).toContain("could be installed: IndicConformer");
+    expect(models.list().map(models.servedLanguages)).toEqual([["en"], []]);
+    expect(models.probeFor(base).id).toBe("demo");
+    expect(models.problems()).toEqual(["a sentence"]);
+  });
+
+  test("gives way to the demonstration model where an admin chooses it, and both give way to an installed model", async () => {
+    const models = await open({}, carried());
+    expect(models.setDefault("demo").id).toBe("demo");
+    expect(models.list().map(({ id }) => id)).toEqual(["demo", "whisper-base"]);
+    expect(models.resolve(undefined, "hi").id).toBe("demo");
+    await models.add(weights("ggml-one.bin"));
+    expect(models.list().map(({ id }) => id)).toEqual(["one"]);
+    expect(() => models.setDefault("demo")).toThrow("only while no other model is installed");
+    // Work that began with it continues.
+    expect(models.find("whisper-base")?.id).toBe("whisper-base");
+    expect(models.probeFor(models.resolve()).id).toBe("one");
+    await models.remove("one");
+    expect(models.resolve().id).toBe("whisper-base");
+  });
+
+  test("counts as not chosen once there are models whose files were copied into the folder", async () => {
+    const models = await open({}, carried());
+    models.setDefault("demo");
+    const other = await open({ dir: join(folder, "elsewhere") }, carried());
+    await other.add(weights("ggml-one.bin"));
+    other.setDefault("one");
+    putSetting(database.store, SETTING_NAMES.defaultModel, "demo", 0);
+    other.forgetCached();
+    expect(other.resolve().id).toBe("one");
+    expect((await open({ dir: other.directory, default: "demo" }, carried())).findDefault()).toBeUndefined();
   });
 });
 

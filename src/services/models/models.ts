@@ -6,7 +6,7 @@ import { recordAct } from "../../store/audit-log.ts";
 import { transaction } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
-import { extractEmbeddedModel } from "./demo-model.ts";
+import { type CarriedModels, extractCarriedModels } from "./carried-models.ts";
 import { addCtcFolder, isCtcFolder } from "./folder-adding.ts";
 import { type AddModelOptions, addModel, invalidFile, type ModelAddingDeps } from "./model-adding.ts";
 import { deleteCard, type MeasuredFigures, measuredFigures, recordFigures } from "./model-card.ts";
@@ -44,8 +44,8 @@ export { ggmlSource, type ModelSource } from "./model-source.ts";
 
 export type ModelServiceDeps = ModelRegistryDeps &
   ModelAddingDeps & {
-    /** The model that is available while no other is installed; left out: the one inside the executable. */
-    embeddedModel?: InstalledModel;
+    /** The models that are available while no other is installed; left out: those inside the executable. */
+    carriedModels?: CarriedModels;
     /**
      * Loads speaker weights, once both kinds are installed; left out: they are not tried.
      * @throws Error with the reason why the engine could not use them
@@ -58,14 +58,15 @@ export type ModelVerification = { id: string; sha256: string; problems: string[]
 
 /**
  * Installed models and speaker weights. Requests read; only an admin's command adds, removes and chooses. Each call
- * sees files that have appeared, changed or gone. The demonstration model is available while nothing is installed.
+ * sees files that have appeared, changed or gone. The models inside the executable are available while nothing is
+ * installed.
  */
 export type ModelService = {
   /** Absolute path of the directory of installed models. */
   directory: string;
   /** Returns the models that requests can name: the default first, then by id. */
   list(): InstalledModel[];
-  /** Finds a model by id, also the demonstration model while others are installed: work may have begun with it. */
+  /** Finds a model by id, also one inside the executable while others are installed: work may have begun with it. */
   find(id: string): InstalledModel | undefined;
   /**
    * Finds the model that a request means. Without an id that is the default, or with a language the model that serves
@@ -93,6 +94,11 @@ export type ModelService = {
   route(changes: Readonly<Record<string, string | undefined>>): void;
   /** Finds the default; undefined where `resolve` would throw `capacity_unavailable`. */
   findDefault(): InstalledModel | undefined;
+  /**
+   * Returns the model that shows at the start whether the engine works. In place of a model inside the executable that is
+   * the smallest of these, so that weights take no memory before they are used.
+   */
+  probeFor(model: InstalledModel): InstalledModel;
   /** Describes a model as `GET /v1/models` shows it. */
   describe(model: InstalledModel): ModelDescription;
   /** Says why files of the directory are left out, one sentence each. */
@@ -132,7 +138,7 @@ export type ModelService = {
   /** Reads and hashes the whole file of a model again. @throws AppError `not_found` */
   verify(id: string, signal?: AbortSignal): Promise<ModelVerification>;
   /**
-   * Removes a model's files. After the last one the demonstration model is the default.
+   * Removes a model's files. After the last one the models inside the executable serve again.
    *
    * @throws AppError `not_found`; `conflict` while unfinished transcriptions use the model, when the config file
    *   names it as the default, when it is the default of several, or when it serves a language: an admin must first
@@ -140,10 +146,10 @@ export type ModelService = {
    */
   remove(id: string): Promise<void>;
   /**
-   * Chooses the model for requests that name none. `models.default` in the config file overrides this choice. The
-   * demonstration model can be chosen while it is listed: then it is the only model, and an older choice is forgotten.
+   * Chooses the model for requests that name none. `models.default` in the config file overrides this choice. A model
+   * inside the executable can be chosen while it is listed.
    *
-   * @throws AppError `not_found`; `conflict` for the demonstration model while others are installed
+   * @throws AppError `not_found`; `conflict` for a model inside the executable while others are installed
    */
   setDefault(id: string): InstalledModel;
   /** Returns what the customer's benchmarks have measured with a model, the latest first. */
@@ -161,7 +167,7 @@ export type ModelService = {
  */
 export async function createModelService(deps: ModelServiceDeps): Promise<ModelService> {
   const { config, dataDir } = deps;
-  const registry = openModelRegistry(deps, deps.embeddedModel ?? (await extractEmbeddedModel(dataDir)));
+  const registry = openModelRegistry(deps, deps.carriedModels ?? (await extractCarriedModels(dataDir)));
   const { directory } = registry;
   return {
     directory,
@@ -175,6 +181,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     routeProblems: () => routeProblems(registry),
     route: (changes) => routeLanguages(registry, changes),
     findDefault: registry.findDefault,
+    probeFor: (model) => (model.embedded ? (registry.carried().at(-1) ?? model) : model),
     describe: (model) => describeModel(model, config, findSpeakerWeights(directory)),
     problems: registry.problems,
     speakerWeights: () => findSpeakerWeights(directory),
@@ -226,10 +233,10 @@ function setDefault(registry: ModelRegistry, id: string): InstalledModel {
   }
   if (registry.installed().length > 0) {
     throw new AppError("conflict", {
-      message: `${id} is the demonstration model, which is listed and used only while no other model is installed.`,
+      message: `${id} is inside the executable, and is listed and used only while no other model is installed.`,
     });
   }
-  registry.choose(undefined);
+  registry.choose(id);
   return model;
 }
 

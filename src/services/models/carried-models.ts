@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { CARRIED_MODELS } from "#carried-models";
+import demoWeights from "../../../models/demo.bin" with { type: "file" };
+import demoManifest from "../../../models/demo.toml" with { type: "file" };
+import type { InstalledModel } from "../../domain/model.ts";
+import { writeDurably } from "../../lib/durable-files.ts";
+import { errorMessage } from "../../lib/error-message.ts";
+import { makeFolder } from "../../lib/give-to-owner.ts";
+import { sha256OfFile } from "../../store/file-hash.ts";
+import { parseManifest } from "./model-manifest.ts";
+
+/** A model inside the executable: paths of its manifest and its weights. */
+export type CarriedFiles = { name: string; manifest: string; weights: string };
+
+const DEMO: CarriedFiles = { name: "demo", manifest: demoManifest, weights: demoWeights };
+
+/** The files of all models inside the executable; the demonstration model is the last. */
+export const CARRIED_FILES: readonly CarriedFiles[] = [...CARRIED_MODELS, DEMO];
+
+/** The models inside the executable. */
+export type CarriedModels = {
+  /** The first is the default while no other model is installed. The last is the demonstration model. */
+  models: InstalledModel[];
+  /** Says why a model is left out, one sentence each. */
+  problems: string[];
+};
+
+/**
+ * Writes the models of the executable to the disk, because whisper.cpp reads only files.
+ *
+ * A compiled executable copies the weights once to `<dataDir>/embedded-models/<hash>.bin`, and removes those of other
+ * versions; a run from source uses the files of the build as they are.
+ *
+ * @throws Error when the executable is damaged or the demonstration model cannot be written. Larger models that cannot
+ *   be written, such as on a full disk, are left out.
+ */
+export async function extractCarriedModels(dataDir: string): Promise<CarriedModels> {
+  const folder = join(dataDir, "embedded-models");
+  const demo = await extract(DEMO, folder, "hash");
+  const models: InstalledModel[] = [];
+  const problems: string[] = [];
+  for (const carried of CARRIED_MODELS) {
+    try {
+      models.push(await extract(carried, folder, "size"));
+    } catch (error) {
+      problems.push(`${carried.name}, which is inside the executable, is left out: ${errorMessage(error)}`);
+    }
+  }
+  models.push(demo);
+  if (Bun.isStandaloneExecutable) await removeOthers(folder, models);
+  return { models, problems };
+}
+
+async function extract(
+  { name, manifest: manifestPath, weights }: CarriedFiles,
+  folder: string,
+  known: KnownBy,
+): Promise<InstalledModel> {
+  const manifest = parseManifest(await Bun.file(manifestPath).text(), `models/${name}.toml`);
+  const { size } = Bun.file(weights);
+  const path = Bun.isStandaloneExecutable
+    ? await copyOut({ weights, sha256: manifest.sha256, name }, folder, known)
+    : weights;
+  return { ...manifest, files: { weights: path }, bytes: size, embedded: true };
+}
+
+/**
+ * How an earlier copy is recognized: by its hash, or by its size, where hashing would take as long as the start. The
+ * engine hashes what it loads in any case.
+ */
+type KnownBy = "hash" | "size";
+
+/**
+ * Copies embedded weights to `<dir>/<first 12 digits of their hash>.bin`. That name never shows half of the bytes.
+ *
+ * @param carried `sha256`: the hash that the bytes must have, lower-case hex
+ * @returns the path of the copy
+ */
+export async function copyOut(
+  { weights, sha256, name }: { weights: string; sha256: string; name: string },
+  dir: string,
+  known: KnownBy,
+): Promise<string> {
+  const target = join(dir, fileNameOf(sha256));
+  const carried = Bun.file(weights);
+  const found = await stat(target).catch(() => undefined);
+  const isWhole = found?.isFile() && found.size === carried.size;
+  // A copy that was damaged since is written again: the engine would refuse it.
+  if (isWhole && (known === "size" || (await sha256OfFile(target)) === sha256)) return target;
+  makeFolder(dir, 0o700);
+  await writeDurably(target, checkedPieces(carried, sha256, name), 0o600);
+  return target;
+}
+
+const PIECE_BYTES = 4 * 1024 * 1024;
+
+/** Yields a file in pieces, so that it is never in memory as a whole. @throws Error at the end for another hash */
+async function* checkedPieces(file: Blob, sha256: string, name: string): AsyncGenerator<Uint8Array> {
+  const hash = createHash("sha256");
+  for (let at = 0; at < file.size; at += PIECE_BYTES) {
+    const piece = new Uint8Array(await file.slice(at, at + PIECE_BYTES).arrayBuffer());
+    hash.update(piece);
+    yield piece;
+  }
+  if (hash.digest("hex") !== sha256) {
+    throw new Error(`the executable is damaged: its model ${name} differs`);
+  }
+}
+
+const fileNameOf = (sha256: string) => `${sha256.slice(0, 12)}.bin`;
+
+/** Copies of other versions are not needed: a program that runs with one has it in memory. */
+async function removeOthers(folder: string, models: readonly InstalledModel[]): Promise<void> {
+  const kept = new Set(models.map(({ sha256 }) => fileNameOf(sha256)));
+  for (const name of await readdir(folder)) {
+    if (!kept.has(name) && /^[0-9a-f]{12}\.bin$/.test(name)) await rm(join(folder, name), { force: true });
+  }
+}
