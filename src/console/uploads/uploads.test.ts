@@ -128,4 +128,36 @@ describe("a file that waits for its place on the server", () => {
     expect(starts).toHaveBeenCalledTimes(1);
     expect(asked).toEqual(["POST /v1/uploads", "POST /v1/uploads"]);
   });
+
+  test("stays paused when the connection is lost meanwhile, and is sent once it is resumed", async () => {
+    let isConnected = false;
+    const id = add();
+    const answered = answers;
+    answers = (path) => {
+      if (!isConnected) throw new TypeError("no connection");
+      return answered(path);
+    };
+    own.pauseUpload(id);
+    await until(() => asked.length === 1);
+    await Bun.sleep(30);
+    expect(stepsNow()[id]).toBe("paused");
+    expect(own.isOnItsWay.value).toBe(false);
+    isConnected = true;
+    own.resumeUpload(id);
+    expect(own.isOnItsWay.value).toBe(true);
+    await until(() => starts.mock.calls.length === 1);
+    expect(stepsNow()[id]).toBe("sending");
+  });
+});
+
+test("the page has something on its way until the transcription has begun", () => {
+  const steps = ["waiting", "sending", "lost", "checking", "starting"] as const;
+  for (const step of steps) {
+    own.uploads.value = [item(step, step, undefined)];
+    expect([step, own.isOnItsWay.value]).toEqual([step, true]);
+  }
+  own.uploads.value = (["paused", "unpicked", "ready", "failed"] as const).map((step) =>
+    item(step, step, undefined),
+  );
+  expect(own.isOnItsWay.value).toBe(false);
 });
