@@ -38,6 +38,7 @@ export function Downloads({ model, one }: { model: TranscriptModel; one: Transcr
   const isSeparate = one.request.channel_mode === "separate";
   const edited: Edited = { result, isSeparate, textOf: model.textOf, nameOf: (speaker) => names[speaker] };
   const wanted = isEdited && !isOriginal.value ? edited : asWritten(result, isSeparate);
+  const isRefused = (format: Format) => wanted === edited && !canRender(edited, format);
   const name = plainName(nameOf(one));
   const guarded = (work: () => Promise<void>) => () => {
     failure.value = undefined;
@@ -73,8 +74,8 @@ export function Downloads({ model, one }: { model: TranscriptModel; one: Transcr
             <button
               type="button"
               class="quiet"
-              disabled={wanted === edited && !canRender(edited, format)}
-              title={canRender(edited, format) ? undefined : t.noTimes}
+              disabled={isRefused(format)}
+              title={isRefused(format) ? t.noTimes : undefined}
               onClick={download(format)}
             >
               <Icon name="download" /> {t.formats[format]}
@@ -82,7 +83,7 @@ export function Downloads({ model, one }: { model: TranscriptModel; one: Transcr
           </li>
         ))}
         <li>
-          <CopyButton label={t.copyText} text={() => renderEdited(wanted, "text")} />
+          <CopyButton label={t.copyText} text={() => renderEdited(wanted, "text").trimEnd()} />
         </li>
         {model.player.value && <SoundDownloads {...{ model, one, name, edited, guarded }} />}
       </ul>
