@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
-import type { Transcription, TranscriptionList } from "../../http/wire/schemas.ts";
+import type { Transcription, TranscriptionList, Usage } from "../../http/wire/schemas.ts";
 import { loadAsPage } from "../../testing/console-page.ts";
 import { madeTranscript } from "../../testing/console-transcripts.ts";
 
@@ -9,6 +9,7 @@ let count = 0;
 /** How many pages the server gives until it refuses one. */
 let left = Number.POSITIVE_INFINITY;
 const PAGES_AT_ONCE = 2;
+const asked: string[] = [];
 let spies: { mockRestore(): void }[] = [];
 
 const { one } = madeTranscript([{ text: "a call", language: "en" }]);
@@ -29,6 +30,8 @@ function page(url: URL): TranscriptionList {
 beforeAll(async () => {
   list = await loadAsPage(() => import("./transcriptions.ts"));
   const answer = (async (url: URL) => {
+    asked.push(url.pathname);
+    if (url.pathname === "/v1/usage") return Response.json({ credit: { available_paise: 2 } });
     if (left-- > 0) return Response.json(page(url));
     left = PAGES_AT_ONCE;
     const body = { error: { code: "rate_limited", message: "" } };
@@ -61,4 +64,36 @@ test("pages that the server refuses for a moment do not stop the list", async ()
   await list.refreshList();
   expect(list.listFailure.value).toBeUndefined();
   expect(shown()).toEqual(ids(600, 1));
+});
+
+test("credit that is granted meanwhile is seen, and a key that may not see it is not refused again and again", async () => {
+  const session = await import("../session.ts");
+  const had = Object.getOwnPropertyDescriptor(globalThis, "document");
+  Object.defineProperty(globalThis, "document", { value: { hidden: false }, configurable: true });
+  spies.push({
+    mockRestore: () =>
+      had
+        ? Object.defineProperty(globalThis, "document", had)
+        : Reflect.deleteProperty(globalThis, "document"),
+  });
+  const usage = () => asked.filter((path) => path === "/v1/usage").length;
+  let clock = 1_000_000;
+  spies.push(spyOn(performance, "now").mockImplementation(() => clock));
+  left = Number.POSITIVE_INFINITY;
+  session.account.value = undefined;
+  const look = async () => {
+    const before = asked.length;
+    list.lookNow();
+    for (let tries = 100; tries > 0 && asked.length === before; tries -= 1) await Bun.sleep(5);
+    await Bun.sleep(20);
+  };
+  await look();
+  expect(usage()).toBe(0);
+  session.account.value = { credit: { available_paise: 1 } } as Usage;
+  const before = usage();
+  for (const seconds of [0, 10, 10, 15]) {
+    clock += 1000 * seconds;
+    await look();
+  }
+  expect(usage() - before).toBe(2);
 });

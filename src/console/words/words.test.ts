@@ -22,7 +22,7 @@ test("every text of the page in Hindi is in Hindi", () => {
 });
 
 test("words that a person could confuse have one meaning", () => {
-  // A project key is no key of the keyboard, and dropping a file is not giving an upload up.
+  // A project key is not a key of the keyboard, and dropping a file does not give an upload up.
   for (const words of [en, hi]) {
     expect([words.header.help, words.keys.title]).not.toContain(words.admin.keys);
     expect(words.upload.drop_it.slice(0, 3)).not.toBe(words.upload.dropNow.slice(0, 3));
