@@ -16,6 +16,8 @@
 #define WAV_PROBED_PACKETS "2"
 #define MAX_STREAMS "64"
 #define FRAMES_BETWEEN_PROGRESS 64
+/* One after the other: when nothing can be read behind them, the recording ends there. */
+#define MAX_REFUSED_PACKETS 1000
 
 /* A recording is one file only: references to other files are not followed. */
 static int refuse_other_files(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
@@ -222,6 +224,8 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
 
 Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts) {
   double packet_s = packet ? packet->duration * av_q2d(reader->stream->time_base) : 0;
+  /* A packet without bytes is one that was not transmitted. A decoder would take it for the end. */
+  if (packet && packet->size == 0) return DECODED;
   int status = send_packet(reader, packet);
   if (status == AVERROR(ENOMEM)) return NO_MEMORY;
   if (status < 0) {
@@ -249,11 +253,21 @@ static void note_point(Part part, int64_t position, int64_t time, const Clock *c
       .stretch_position = tracks->stretch_position, .stretch_samples = tracks->stretch_samples});
 }
 
+/* Reads the next packet. Damaged ones that the demuxer refuses are left out where others are behind them. */
+static int read_next_packet(Reader *reader) {
+  int status = read_packet(reader);
+  if (status != AVERROR_INVALIDDATA) return status;
+  for (int refused = 1; status == AVERROR_INVALIDDATA && refused < MAX_REFUSED_PACKETS; refused++) {
+    status = read_packet(reader);
+  }
+  return status == AVERROR_EOF ? AVERROR_INVALIDDATA : status;
+}
+
 static Failure read_packets(Reader *reader, Part part, const ReadEvents *events, Clock *clock, ReadFacts *facts) {
   Failure failure = DECODED;
   int status = 0;
   for (int count = 0; failure == DECODED; count++) {
-    status = read_packet(reader);
+    status = read_next_packet(reader);
     if (status < 0) break;
     if (reader->packet->stream_index == reader->stream->index) {
       int64_t position = reader->packet->pos, time = reader->packet->pts;

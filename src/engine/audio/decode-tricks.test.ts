@@ -315,6 +315,100 @@ describe.skipIf(ffmpeg === null)("pauses that a recorder writes as a frame every
   });
 });
 
+describe.skipIf(ffmpeg === null)("packets of Ogg that were not transmitted", () => {
+  // Of Opus, a packet of one byte says that there is nothing; of both, a packet may have no byte, or may be missing.
+  const cases: [
+    codec: string,
+    rateHz: number,
+    what: string,
+    change: (packet: Buffer) => Buffer | undefined,
+  ][] = [
+    ["libopus", 48_000, "one byte", (packet) => packet.subarray(0, 1)],
+    ["libopus", 48_000, "no byte", () => Buffer.alloc(0)],
+    ["libopus", 48_000, "missing", () => undefined],
+    ["libspeex", 16_000, "no byte", () => Buffer.alloc(0)],
+    ["libspeex", 16_000, "missing", () => undefined],
+  ];
+  test.each(cases)("%s at %d Hz: %s", async (codec, rateHz, _what, change) => {
+    const path = join(folder, `packets-${made++}.ogg`);
+    const source = `aevalsrc='0.5*sin(2*PI*if(lt(t,4),440,1000)*t)':s=${rateHz}:d=12`;
+    run("-f", "lavfi", "-i", source, "-c:a", codec, path);
+    // Packets of 20 ms: those from 2 s to 6 s.
+    const sparse = changePackets(readFileSync(path), rateHz / 50, (packet, index) =>
+      index >= 100 && index < 300 ? change(packet) : packet,
+    );
+    const { measurements } = await expectTones(write(sparse), 12_000, [
+      { hertz: 440, atMs: 1_000 },
+      { hertz: 1_000, atMs: 7_000 },
+    ]);
+    expect(measurements.truncated).toBe(false);
+  });
+});
+
+/**
+ * Writes an Ogg stream again, each packet in a page of its own (RFC 3533 section 6).
+ *
+ * @param samples of each packet, in units of granule positions
+ * @param change gets each packet of sound; undefined leaves it out
+ */
+function changePackets(
+  bytes: Buffer,
+  samples: number,
+  change: (packet: Buffer, index: number) => Buffer | undefined,
+): Buffer {
+  const pages: Buffer[] = [];
+  for (const [index, packet] of oggPackets(bytes).entries()) {
+    // The head and the comments.
+    const isSound = index >= 2;
+    const kept = isSound ? change(packet, index - 2) : packet;
+    const granule = isSound ? (index - 1) * samples : 0;
+    if (kept !== undefined) pages.push(oggPage(kept, granule, index));
+  }
+  return Buffer.concat(pages);
+}
+
+function oggPackets(bytes: Buffer): Buffer[] {
+  const packets: Buffer[] = [];
+  let parts: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const count = bytes[at + 26] ?? 0;
+    const sizes = bytes.subarray(at + 27, at + 27 + count);
+    at += 27 + count;
+    for (const size of sizes) {
+      parts.push(bytes.subarray(at, at + size));
+      at += size;
+      if (size === 255) continue;
+      packets.push(Buffer.concat(parts));
+      parts = [];
+    }
+  }
+  return packets;
+}
+
+function oggPage(packet: Buffer, granule: number, sequence: number): Buffer {
+  const whole = Math.floor(packet.length / 255);
+  const head = Buffer.alloc(27);
+  head.write("OggS");
+  head.writeUInt8(sequence === 0 ? 2 : 0, 5);
+  head.writeBigInt64LE(BigInt(granule), 6);
+  head.writeUInt32LE(1, 14);
+  head.writeUInt32LE(sequence, 18);
+  head.writeUInt8(whole + 1, 26);
+  const page = Buffer.concat([head, Buffer.alloc(whole, 255), Buffer.from([packet.length % 255]), packet]);
+  page.writeUInt32LE(oggChecksum(page), 22);
+  return page;
+}
+
+/** CRC-32 with the generator 0x04c11db7, and without reflection. */
+function oggChecksum(page: Buffer): number {
+  let sum = 0;
+  for (const byte of page) {
+    sum ^= byte << 24;
+    for (let bit = 0; bit < 8; bit++) sum = sum & 0x80000000 ? (sum << 1) ^ 0x04c11db7 : sum << 1;
+  }
+  return sum >>> 0;
+}
+
 describe.skipIf(ffmpeg === null)("a clock that begins late, or before zero", () => {
   const containers: [ending: string, encoder: string, more?: string[]][] = [
     ["webm", "libopus"],
