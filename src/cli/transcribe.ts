@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import type { Command } from "commander";
-import { MODES, type Mode } from "../domain/transcription.ts";
+import { type DiarizationRequest, MODES, type Mode } from "../domain/transcription.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { makeScratch, removeScratch } from "../lib/scratch.ts";
 import { wholeNumber } from "./arguments.ts";
 import { readChannelMode, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { addDiarizationOption, diarizationOf } from "./diarization-option.ts";
 import { describeGaps, type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "./local-work.ts";
 import { openBatchProgress } from "./progress.ts";
 import { findInputs, type Input, STANDARD_INPUT, spoolStandardInput } from "./transcribe-inputs.ts";
@@ -25,7 +26,7 @@ type Options = {
   language: string;
   mode: Mode;
   model?: string;
-  diarization?: true;
+  diarization?: DiarizationRequest | true;
   channelMode: "mix" | "separate";
   format?: OutputFormat;
   output?: string;
@@ -35,7 +36,7 @@ type Options = {
 
 /** `shruti transcribe`: files on this machine, without server or credit. */
 export function registerTranscribe(program: Command, context: CliContext): void {
-  program
+  const command = program
     .command("transcribe")
     .description("Transcribe local files, without server or credit.")
     .argument(
@@ -44,8 +45,8 @@ export function registerTranscribe(program: Command, context: CliContext): void 
     )
     .option("--language <code>", "language spoken", "hi")
     .option("--mode <mode>", MODES.join(", "), readMode, "native")
-    .option("--model <id>", "model; else the default")
-    .option("--diarization", "label speakers")
+    .option("--model <id>", "model; else the default");
+  addDiarizationOption(command)
     .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
     .option(
       "--format <format>",
@@ -78,8 +79,10 @@ async function transcribe(context: CliContext, files: readonly string[], options
       context.note(`${inputs.length - wanted.length} of ${inputs.length} are there already.`);
     if (wanted.length === 0) return;
     const { model, language, mode, channelMode } = options;
-    const choices = { model, language, mode, channelMode, isDiarized: options.diarization ?? false };
-    await withLocalTranscriber(context, choices, async (transcriber, plan, config) => {
+    const speakers = diarizationOf(options.diarization);
+    const choices = { model, language, mode, channelMode, isDiarized: speakers !== undefined };
+    const given = speakers ? { ...choices, speakers } : choices;
+    await withLocalTranscriber(context, given, async (transcriber, plan, config) => {
       if (wanted.some(({ name }) => name === STANDARD_INPUT))
         await spoolStandardInput(spool, config.limits.max_upload_bytes);
       await transcribeAll({ context, transcriber, plan, destination, inputs: wanted, jobs: options.jobs });

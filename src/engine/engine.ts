@@ -13,6 +13,7 @@ import {
   type DiarizeJob,
   type DiarizeOutcome,
   EngineError,
+  type OnSpeakersHeard,
   type OnSpeechFound,
   type SpeechJob,
   type SpeechRegion,
@@ -79,8 +80,17 @@ export type Engine = ChunkExecutor & {
   play(job: PlayStretch, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
   /** Finds speech. `onFound` receives final regions while the detector still reads the file. */
   detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
-  /** Distinguishes the speakers of a decoded recording within the given speech. */
-  diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
+  /**
+   * Distinguishes the speakers of a decoded recording within the given speech. Installed weights use all threads that a
+   * recording may use. `onHeard` is called only where weights do it.
+   */
+  diarize(job: DiarizeJob, signal: AbortSignal, onHeard?: OnSpeakersHeard): Promise<DiarizeOutcome>;
+  /**
+   * Returns how many cores recognition leaves idle.
+   *
+   * @param chunks those that are about to run, or run
+   */
+  idleCores(chunks: number): number;
   /** Starts the process that finds speech unless it runs. */
   warmSpeech(signal: AbortSignal): Promise<void>;
   /** Left out where only this machine prepares recordings. */
@@ -133,7 +143,9 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     detectSpeech: pool.detectSpeech,
     capacity: executor.capacity,
     recognize: executor.recognize,
-    diarize: pool.diarize,
+    diarize: (job, signal, onHeard) =>
+      pool.diarize({ ...job, threads: executor.threadsAlone() }, signal, onHeard),
+    idleCores: (chunks) => Math.max(0, machine.cores - Math.max(chunks, executor.running())),
     warm: async (model, signal) => {
       await Promise.all([pool.warm(model, signal), pool.warmSpeech(signal)]);
     },

@@ -22,6 +22,13 @@ export type LocalExecutorOptions = {
   now?: () => number;
 };
 
+export type LocalExecutor = ChunkExecutor & {
+  /** Returns how many chunks run. */
+  running(): number;
+  /** Returns the threads of work that has the machine for itself. */
+  threadsAlone(): number;
+};
+
 /** Runs chunks in the worker processes of this machine. */
 export function createLocalExecutor(
   pool: Pick<Pool, "recognize" | "warm" | "deviceOf">,
@@ -33,7 +40,7 @@ export function createLocalExecutor(
     times = createChunkTimes(),
     now = () => performance.now(),
   }: LocalExecutorOptions,
-): ChunkExecutor {
+): LocalExecutor {
   const sharedTime = createSharedTime(now);
   const running = createCounts();
   /** The machine without its GPU for a model that was loaded on the processor. */
@@ -77,6 +84,8 @@ export function createLocalExecutor(
       }
     },
     warm: pool.warm,
+    running: running.all,
+    threadsAlone: () => threadsFor(wanted, machine, 1),
   };
 }
 
@@ -91,6 +100,7 @@ function createCounts() {
       if (count === 0) byModel.delete(id);
       else byModel.set(id, count);
     },
+    all: (): number => all,
     /** Returns how many chunks of other models run. */
     others: (id: string): number => all - (byModel.get(id) ?? 0),
   };

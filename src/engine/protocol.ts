@@ -121,7 +121,12 @@ export type DiarizeJob = {
   maxSpeakers?: number;
   /** Installed weights; left out: the built-in acoustic method. */
   weights?: SpeakerWeights;
+  /** Threads that the work with weights may use; left out: 1. */
+  threads?: number;
 };
+
+/** Receives the share of the audio in which speakers were heard, 0 to 1, while the rest is still heard. */
+export type OnSpeakersHeard = (share: number) => void;
 
 /** A time in which one speaker talks, on the recording's clock. */
 export type SpeakerTurn = { startMs: number; endMs: number; speaker: number };
@@ -171,6 +176,8 @@ export type WorkerReply =
   | { type: "speech_found"; id: number; regions: SpeechRegion[] }
   /** All regions of the file. */
   | { type: "speech"; id: number; regions: SpeechRegion[] }
+  /** The share of the audio that the nets have heard, 0 to 1, sent while they hear the rest. */
+  | { type: "speakers_heard"; id: number; share: number }
   | { type: "diarized"; id: number; outcome: DiarizeOutcome }
   | { type: "failed"; id: number; reason: string };
 

@@ -72,6 +72,8 @@ export type Checkpoint = {
    * `completeChunk` would resolve with false.
    */
   renewAttempt(position: number, attempt: string): Promise<string | undefined>;
+  /** Raises the progress, milliseconds over the channels, while speakers are distinguished. Less than before changes nothing. */
+  saveProgress(doneMs: number): Promise<void>;
   /** Records that every chunk has an outcome. Resolves with false when the transcription has ended meanwhile. */
   finishChunks(): Promise<boolean>;
 };
@@ -86,6 +88,10 @@ export function createMemoryCheckpoint(onProgress: (share: number) => void = () 
   let totalMs = 0;
   let records: ChunkRecord[] = [];
 
+  function report(doneMs: number): void {
+    onProgress(totalMs === 0 ? 1 : Math.min(1, doneMs / totalMs));
+  }
+
   /** Finds a waiting chunk whose latest attempt is this one. */
   function find(position: number, attempt: string): ChunkRecord | undefined {
     const record = records[position];
@@ -95,7 +101,7 @@ export function createMemoryCheckpoint(onProgress: (share: number) => void = () 
   function end(record: ChunkRecord | undefined, outcome: Partial<ChunkRecord>, doneMs: number): boolean {
     if (!record) return false;
     Object.assign(record, outcome);
-    onProgress(totalMs === 0 ? 1 : Math.min(1, doneMs / totalMs));
+    report(doneMs);
     return true;
   }
 
@@ -128,6 +134,7 @@ export function createMemoryCheckpoint(onProgress: (share: number) => void = () 
       const record = find(position, attempt);
       return record && renew(record);
     },
+    saveProgress: async (doneMs) => report(doneMs),
     finishChunks: async () => true,
   };
 }

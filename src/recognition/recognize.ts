@@ -3,6 +3,7 @@ import { billedMsOf } from "../domain/transcription.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { inSlices } from "../lib/in-slices.ts";
 import { chunkLimits } from "../pipeline/chunks.ts";
+import { joinSpeakers } from "../pipeline/speakers.ts";
 import { hasTwinChannel, withTwins } from "../pipeline/twin-channel.ts";
 import { wordSegments } from "../pipeline/worded.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
@@ -17,12 +18,19 @@ import type { RecognitionJob, RecognitionTools } from "./context.ts";
 import { type Ending, endingOf, failureOf } from "./ending.ts";
 import { createPrefetch, type Prefetch } from "./prefetch.ts";
 import { type DecodedRecording, decodeRecording, findChunks } from "./prepare.ts";
-import { createProgress } from "./progress.ts";
+import { createProgress, type Progress } from "./progress.ts";
 import { withRetries } from "./retry.ts";
-import { labelSpeakers } from "./speakers.ts";
+import { createSpeakerRun, type SpeakerRun } from "./speaker-run.ts";
 
 /** Chunks that wait for slots while all slots are taken. More of them would only make the queue longer. */
 const WAITING_BESIDE_SLOTS = 1;
+/**
+ * The part of the work that distinguishes speakers: the nets need about as much time of the processor as a small Whisper
+ * model, the built-in method a tenth of that.
+ */
+const SPEAKERS_SHARE = 0.5;
+const BUILT_IN_SPEAKERS_SHARE = 0.1;
+const PROGRESS_EVERY_MS = 1_000;
 
 /**
  * Recognizes a recording: decodes it, finds its speech, recognizes its chunks, applies the wording, labels speakers and
@@ -40,18 +48,26 @@ export async function recognizeRecording(
   try {
     const limits = chunkLimits(maxChunkMsOf(job, tools));
     const decoded = await decodeRecording(job, limits, tools, signal);
-    const ended = await recognizeChunks(job, decoded, tools, signal);
-    if (!ended || !(await tools.checkpoint.finishChunks())) return undefined;
-    return await assemble(job, { ...decoded, ended }, tools, signal);
+    const recognized = await recognizeChunks(job, decoded, tools, signal);
+    if (!recognized) return undefined;
+    try {
+      if (!(await tools.checkpoint.finishChunks())) return undefined;
+      return await assemble(job, { ...decoded, ...recognized }, signal);
+    } finally {
+      await recognized.speakers?.stop();
+    }
   } catch (error) {
     if (signal.aborted || !(error instanceof AppError || error instanceof EngineError)) throw error;
     return failureOf(error);
   }
 }
 
+type Recognized = { ended: ChunkRecord[]; speakers: SpeakerRun | undefined };
+
 /**
  * Recognizes all chunks of a decoded recording. The first chunks are recognized while the detector still reads the rest:
- * detection takes a hundredth of the recording's length, and the recognizer would be idle for that time.
+ * detection takes a hundredth of the recording's length, and the recognizer would be idle for that time. Speakers are
+ * distinguished beside them as soon as chunks leave cores idle.
  *
  * @returns the chunks, each with its outcome; undefined when the transcription has ended meanwhile
  */
@@ -60,7 +76,7 @@ async function recognizeChunks(
   decoded: DecodedRecording,
   tools: RecognitionTools,
   signal: AbortSignal,
-): Promise<ChunkRecord[] | undefined> {
+): Promise<Recognized | undefined> {
   const { request, model } = job;
   const { tracks, durationMs } = decoded;
   const maxChunkMs = maxChunkMsOf(job, tools);
@@ -74,20 +90,56 @@ async function recognizeChunks(
     },
     signal,
   );
+  let speakers: SpeakerRun | undefined;
   try {
     if (!(await prepareChunks(job, decoded, tools, prefetch, signal))) return undefined;
     const chunks = await tools.checkpoint.chunks();
     const channelsEach = hasTwinChannel(decoded.warnings, chunks) ? 2 : 1;
-    const progress = createProgress({ durationMs, chunks, channelsEach });
+    const speakersShare = speakersShareOf(job, tools);
+    const progress = createProgress({ durationMs, chunks, channelsEach, speakersShare });
+    speakers = speakersOf(job, decoded, { tools, chunks, progress }, signal);
     const task: ChunkTask = { ...source, progress, takeBegun: prefetch.take };
-    await runChunks(tools, task, chunks, prefetch, signal);
+    await runChunks(tools, task, chunks, { prefetch, speakers }, signal);
     // Another run has begun an attempt at a chunk. This run must not end without that outcome.
     const ended = await tools.checkpoint.chunks();
     if (ended.some(({ state }) => state === "waiting")) throw new Error("another run has taken over a chunk");
-    return ended;
+    return { ended, speakers };
+  } catch (error) {
+    await speakers?.stop();
+    throw error;
   } finally {
     await prefetch.stop();
   }
+}
+
+/** Returns the part of the work that distinguishes speakers. */
+function speakersShareOf({ request }: RecognitionJob, tools: RecognitionTools): number {
+  if (!request.diarization) return 0;
+  return tools.speakerWeights() ? SPEAKERS_SHARE : BUILT_IN_SPEAKERS_SHARE;
+}
+
+/** Prepares to distinguish the speakers, where the request asks for it and there is speech. */
+function speakersOf(
+  { request: { diarization } }: RecognitionJob,
+  { tracks, warnings }: DecodedRecording,
+  {
+    tools,
+    chunks,
+    progress,
+  }: { tools: RecognitionTools; chunks: readonly ChunkRecord[]; progress: Progress },
+  signal: AbortSignal,
+): SpeakerRun | undefined {
+  if (!diarization || chunks.length === 0) return undefined;
+  let savedAt = Number.NEGATIVE_INFINITY;
+  const onProgress = (share: number) => {
+    const doneMs = progress.hear(share);
+    if (share < 1 && performance.now() - savedAt < PROGRESS_EVERY_MS) return;
+    savedAt = performance.now();
+    // A failure here is one of the store, which the next outcome meets, too.
+    tools.checkpoint.saveProgress(doneMs).catch(() => {});
+  };
+  const all = hasTwinChannel(warnings, chunks) ? withTwins(chunks) : chunks;
+  return createSpeakerRun(tools, { diarization, tracks, chunks: all, onProgress }, signal);
 }
 
 /**
@@ -123,15 +175,25 @@ async function runChunks(
   tools: RecognitionTools,
   task: ChunkTask,
   chunks: readonly ChunkRecord[],
-  prefetch: Prefetch<RecognizedChunk>,
+  { prefetch, speakers }: { prefetch: Prefetch<RecognizedChunk>; speakers: SpeakerRun | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const waiting = chunks.filter(({ state }) => state === "waiting").values();
+  const all = chunks.filter(({ state }) => state === "waiting");
+  const waiting = all.values();
+  let left = all.length;
+  const beginSpeakers = () => {
+    if (tools.engine.idleCores(left) > 0) speakers?.begin();
+  };
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const work = async () => {
-    for (const chunk of waiting) await runChunk(tools, task, chunk, either);
+    for (const chunk of waiting) {
+      await runChunk(tools, task, chunk, either);
+      left--;
+      beginSpeakers();
+    }
   };
+  beginSpeakers();
   const runners = Math.min(chunks.length, tools.slots.count() + WAITING_BESIDE_SLOTS);
   await Promise.allSettled(
     Array.from({ length: runners }, () =>
@@ -149,8 +211,7 @@ async function runChunks(
 /** Assembles the result from the outcomes of all chunks. */
 async function assemble(
   { request }: RecognitionJob,
-  { tracks, warnings, ended, ...recording }: DecodedRecording & { ended: readonly ChunkRecord[] },
-  tools: RecognitionTools,
+  { warnings, ended, speakers, ...recording }: DecodedRecording & Recognized,
   signal: AbortSignal,
 ): Promise<Ending> {
   const chunks = hasTwinChannel(warnings, ended) ? withTwins(ended) : ended;
@@ -159,16 +220,16 @@ async function assemble(
     (slice) => wordSegments(slice, request.mode),
   );
   signal.throwIfAborted();
-  const { diarization } = request;
-  const spoken = await labelSpeakers(tools, { diarization, tracks, chunks, segments }, signal);
+  // Without text there is nothing to label.
+  const found = segments.length > 0 ? await speakers?.finish() : undefined;
   return endingOf({
     request,
     durationMs: recording.durationMs,
     channels: recording.channels,
     reading: recording.reading,
     chunks,
-    segments: spoken.segments,
-    warnings: [...warnings, ...spoken.warnings],
-    ...(spoken.speakerWeights ? { speakerWeights: spoken.speakerWeights } : {}),
+    segments: found ? joinSpeakers(segments, found.turns) : segments,
+    warnings: [...warnings, ...(found?.warnings ?? [])],
+    ...(found?.speakerWeights ? { speakerWeights: found.speakerWeights } : {}),
   });
 }

@@ -124,6 +124,7 @@ export function createRowCheckpoint(
       gate.run(() => countChunkFailure(store, keyOf(position, attempt), hasCrashed)),
     renewAttempt: (position, attempt) =>
       gate.run(() => renewAttempt(store, keyOf(position, attempt))?.attempt),
+    saveProgress: (doneMs) => gate.run(() => raiseProgress(store, id, doneMs)),
     finishChunks: () =>
       gate.run(() => moveTranscription(store, id, "transcribed", clock.now()) !== undefined),
   };

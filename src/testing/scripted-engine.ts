@@ -163,6 +163,8 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
 
     recognize: (job, signal) => withLimits((stop) => recognize(job, stop), { running, hungAfterMs, signal }),
 
+    idleCores: () => 1,
+
     async diarize(job, signal) {
       await interference.speakers?.(job, signal);
       const turns = job.tracks.map(({ pcmPath }) => turnsOf(scriptOf(pcmPath)));

@@ -1,4 +1,4 @@
-import type { WorkerReply } from "../protocol.ts";
+import type { OnSpeakersHeard, WorkerReply } from "../protocol.ts";
 import {
   createWorkerHost,
   type HostOptions,
@@ -19,7 +19,12 @@ export type NeuralDiarization = {
    * @param audioMs length of all tracks together
    * @throws EngineError as `WorkerHost.request` does
    */
-  request(request: HostRequest, audioMs: number, signal: AbortSignal): Promise<WorkerReply>;
+  request(
+    request: HostRequest,
+    audioMs: number,
+    signal: AbortSignal,
+    onHeard?: OnSpeakersHeard,
+  ): Promise<WorkerReply>;
   /** Ends the process; a running request rejects with `interrupted`. */
   close(): Promise<void>;
 };
@@ -28,13 +33,18 @@ export function createNeuralDiarization(hostOptions: HostOptions): NeuralDiariza
   let current: { host: WorkerHost; users: number } | undefined;
 
   return {
-    async request(request, audioMs, signal) {
+    async request(request, audioMs, signal, onHeard) {
       const used = current ?? { host: createWorkerHost(hostOptions), users: 0 };
       current = used;
       used.users++;
       try {
         const timeoutMs = TIMEOUT_FLOOR_MS + audioMs * TIMEOUT_FACTOR;
-        return await used.host.request(request, { signal, timeoutMs, isAlone: true });
+        return await used.host.request(request, {
+          signal,
+          timeoutMs,
+          isAlone: true,
+          ...(onHeard ? { onHeard } : {}),
+        });
       } finally {
         if (--used.users === 0) {
           current = undefined;

@@ -1,32 +1,29 @@
 import { describe, expect, test } from "bun:test";
 import { randomFrom } from "../../testing/voices.ts";
 import { clustersOf, countBelow, linkVectors, product, unitOf } from "./neural-linkage.ts";
-import { growVoiceTree } from "./neural-voices.ts";
 
 const noYield = async () => undefined;
 
-/** Vectors around random directions. */
+const NONE = new Float32Array();
+
+/** Unit vectors around random directions. */
 function makeVectors(count: number, groups: number, spread: number, seed: number): Float32Array[] {
   const random = randomFrom(seed);
   const middles = Array.from({ length: groups }, () =>
     Float32Array.from({ length: 8 }, () => random() - 0.5),
   );
   return Array.from({ length: count }, (_, index) =>
-    (middles[index % groups] ?? new Float32Array(8)).map((value) => value + spread * (random() - 0.5)),
+    unitOf((middles[index % groups] ?? NONE).map((value) => value + spread * (random() - 0.5))),
   );
 }
 
 /** Joins the two nearest clusters again and again, as the definition says. */
 function joinedByDefinition(vectors: readonly Float32Array[], below: number): Set<number>[] {
-  const units = vectors.map(unitOf);
-  const clusters = units.map((_, index) => new Set([index]));
+  const clusters = vectors.map((_, index) => new Set([index]));
   const distance = (one: Set<number>, other: Set<number>) => {
-    let most = 0;
-    for (const a of one)
-      for (const b of other) {
-        most = Math.max(most, 1 - product(units[a] ?? new Float32Array(), units[b] ?? new Float32Array()));
-      }
-    return most;
+    let sum = 0;
+    for (const a of one) for (const b of other) sum += 1 - product(vectors[a] ?? NONE, vectors[b] ?? NONE);
+    return sum / (one.size * other.size);
   };
   while (clusters.length > 1) {
     let best = { distance: Number.POSITIVE_INFINITY, one: 0, other: 0 };
@@ -68,23 +65,5 @@ describe("clusters of voices", () => {
     expect([...clustersOf(joints, 3)]).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]);
     expect(new Set(clustersOf(joints, 1)).size).toBe(1);
     expect(new Set(clustersOf(joints, 100)).size).toBe(12);
-  });
-
-  test("of more voices than are clustered are those of their nearest neighbours", async () => {
-    const vectors = makeVectors(200, 3, 0.05, 4);
-    const tree = await growVoiceTree(vectors, noYield, 20);
-    expect(tree.countBelow(0.5)).toBe(3);
-    expect(groupsOf(await tree.divide(3))).toEqual(
-      groupsOf(Int32Array.from(vectors, (_, index) => index % 3)),
-    );
-    expect(await (await growVoiceTree([], noYield)).divide(2)).toHaveLength(1);
-  });
-
-  test("are left at the next pause when the work is aborted", async () => {
-    const reason = new Error("aborted");
-    const grown = growVoiceTree(makeVectors(50, 3, 0.1, 1), async () => {
-      throw reason;
-    });
-    await expect(grown).rejects.toBe(reason);
   });
 });

@@ -1,14 +1,14 @@
 import type { YieldToLoop } from "./diarize-tracks.ts";
 
-/** Two clusters become one: an item of each, and the greatest distance between their items. */
+/** Two clusters become one: an item of each, and the mean distance between the items of one and of the other. */
 export type Joint = { one: number; other: number; distance: number };
 
 /**
- * Clusters vectors bottom-up: the distance of two clusters is that of their most different items, and that of two items
- * is 1 − cosine. The algorithm follows chains of nearest neighbours (Müllner 2011, "Modern hierarchical, agglomerative
- * clustering algorithms"). Its memory is 2 bytes times the square of the number of vectors.
+ * Clusters vectors bottom-up by average linkage: the distance of two clusters is the mean over all pairs of an item of
+ * each, and that of two items is 1 − cosine. The algorithm follows chains of nearest neighbours (Müllner 2011, "Modern
+ * hierarchical, agglomerative clustering algorithms"). Its memory is 2 bytes times the square of the number of vectors.
  *
- * @param vectors of the same length
+ * @param vectors unit vectors of the same length
  * @returns one joint less than vectors, in order of the distance
  */
 export async function linkVectors(
@@ -21,6 +21,7 @@ export async function linkVectors(
   // Where the distances of an item to those after it begin, less the number of the first of them.
   const rowOf = (item: number) => (item * (2 * count - item - 1)) / 2 - item - 1;
   const left = Array.from({ length: count }, (_, item) => item);
+  const sizes = new Uint32Array(count).fill(1);
   const joints: Joint[] = [];
   const chain: number[] = [];
   while (left.length > 1) {
@@ -45,10 +46,13 @@ export async function linkVectors(
     chain.length -= 2;
     joints.push({ one: last, other: nearest, distance });
     left.splice(left.indexOf(last), 1);
+    const [its, theirs] = [sizes[last] ?? 1, sizes[nearest] ?? 1];
+    sizes[nearest] = its + theirs;
     for (const item of left) {
       if (item === nearest) continue;
       const joined = at(nearest, item);
-      distances[joined] = Math.max(distances[joined] ?? 0, distances[at(last, item)] ?? 0);
+      const sum = its * (distances[at(last, item)] ?? 0) + theirs * (distances[joined] ?? 0);
+      distances[joined] = sum / (its + theirs);
     }
   }
   return joints.sort((one, other) => one.distance - other.distance);
@@ -56,11 +60,10 @@ export async function linkVectors(
 
 /** Returns the distance of each pair of vectors: those of the first, then the rest of those of the second, and so on. */
 async function distancesBetween(
-  vectors: readonly Float32Array[],
+  units: readonly Float32Array[],
   yieldToLoop: YieldToLoop,
 ): Promise<Float32Array> {
-  const units = vectors.map(unitOf);
-  const distances = new Float32Array((vectors.length * (vectors.length - 1)) / 2);
+  const distances = new Float32Array((units.length * (units.length - 1)) / 2);
   let filled = 0;
   for (const [index, one] of units.entries()) {
     for (let other = index + 1; other < units.length; other++) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { SegmentationInfo } from "./neural-models.ts";
-import { turnsOf } from "./neural-turns.ts";
+import { turnsOf, turnsOfWindow } from "./neural-turns.ts";
 import type { HeardTrack } from "./neural-windows.ts";
 
 /** Frames of 10 ms, windows of 1 s that begin every 0.1 s. A frame is the 10 ms around its middle. */
@@ -22,7 +22,7 @@ function heard(frames: readonly number[]): HeardTrack {
     Uint8Array.from({ length: WINDOW_FRAMES }, (_, frame) => frames[window * SHIFT_FRAMES + frame] ?? 0),
   );
   const voices = windows.flatMap((_, window) =>
-    [0, 1, 2].map((speaker) => ({ window, speaker, embedding: new Float32Array() })),
+    [0, 1, 2].map((speaker) => ({ window, speaker, aloneMs: 0, embedding: new Float32Array() })),
   );
   return { samples, shiftSamples: SHIFT_FRAMES * 160, windows, voices };
 }
@@ -66,7 +66,8 @@ describe("turns", () => {
   });
 
   test("of a single window are those of its speakers; without a voice there are none", () => {
-    expect(turns(heard([...span(4, 60), ...span(0, 40)]), [])).toEqual(["2: 5-605"]);
+    const [frames = new Uint8Array()] = heard([...span(4, 60), ...span(0, 40)]).windows;
+    expect(turnsOfWindow(INFO, frames)).toEqual([{ startMs: 5, endMs: 605, speaker: 2 }]);
     expect(turns({ ...heard(span(1, 300)), voices: [] }, [])).toEqual([]);
     expect(turns(heard(span(0, 300)))).toEqual([]);
   });

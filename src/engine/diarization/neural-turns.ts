@@ -16,12 +16,6 @@ const MIN_DURATION_OFF_MS = 500;
  */
 export function turnsOf(info: SegmentationInfo, track: HeardTrack, people: Int32Array): SpeakerTurn[] {
   const recorder = turnRecorder(info);
-  // The speakers of a single window are people already.
-  if (track.windows.length === 1) {
-    const [frames = new Uint8Array()] = track.windows;
-    for (const [frame, bits] of frames.entries()) recorder.take(frame, speakersIn(bits));
-    return recorder.finish(frames.length);
-  }
   if (track.voices.length === 0) return [];
   const personOf = peopleByWindow(track, people);
   const { first, end } = frameRange(info, track);
@@ -44,6 +38,18 @@ export function turnsOf(info: SegmentationInfo, track: HeardTrack, people: Int32
     recorder.take(frame, mostVoted(votes, Math.min(talking, count)));
   }
   return recorder.finish(frames);
+}
+
+/** Makes the turns of a track of one window, whose speakers are people already. */
+export function turnsOfWindow(info: SegmentationInfo, frames: Uint8Array): SpeakerTurn[] {
+  const recorder = turnRecorder(info);
+  for (const [frame, bits] of frames.entries()) recorder.take(frame, speakersIn(bits));
+  return recorder.finish(frames.length);
+}
+
+/** Returns how many people speak in turns. */
+export function countPeople(turns: readonly SpeakerTurn[]): number {
+  return new Set(turns.map(({ speaker }) => speaker)).size;
 }
 
 function speakersIn(bits: number): number[] {

@@ -1,72 +1,116 @@
 import type { YieldToLoop } from "./diarize-tracks.ts";
-import { clustersOf, countBelow, linkVectors, product, unitOf } from "./neural-linkage.ts";
+import { type Joint, linkVectors, product, unitOf } from "./neural-linkage.ts";
+import type { SegmentationInfo } from "./neural-models.ts";
+import type { HeardTrack } from "./neural-windows.ts";
 
-/** Vectors of voices, clustered once, so that they can be divided into any number of people. */
+/**
+ * Voices of a track as unit vectors, and those among them that make clusters: evenly distributed ones that are alone
+ * for long enough. All others only go to the person who is nearest.
+ */
 export type VoiceTree = {
-  /** Returns how many people there are when voices closer than a cosine distance belong to one. */
-  countBelow(distance: number): number;
-  /** Returns the person of each vector. People are numbered from 0. */
-  divide(people: number): Promise<Int32Array>;
+  units: readonly Float32Array[];
+  /** The window of each voice. */
+  windows: readonly number[];
+  /** Positions of the voices that are long enough. */
+  usable: readonly number[];
+  /** Vectors of the voices that were clustered, their time in the track in milliseconds, and how they join. */
+  linked: readonly Float32Array[];
+  linkedMs: readonly number[];
+  joints: readonly Joint[];
+  /** How far voices of different people are apart in this track: a cosine distance. */
+  apart: number;
+  /** It was measured in this track. */
+  isApartMeasured: boolean;
 };
 
-/**
- * Memory for clustering grows with the square of this number: 290 MB. Two and a half hours of two speakers have about
- * as many voices.
- */
-export const MOST_LINKED = 12_000;
+/** Voices that are alone for a shorter time make no clusters. */
+const LEAST_ALONE_MS = 800;
+/** Both voices of a pair that shows how far people are apart are alone for this time. */
+const PAIR_ALONE_MS = 1_500;
+const LEAST_PAIRS = 4;
+/** The distance of people where a track has too few pairs. */
+const USUAL_APART = 0.5;
+/** More do not change the result. Clustering needs 2 bytes times the square of this number: 5 MB. */
+export const MOST_LINKED = 1_500;
 
 /**
- * Clusters voices. Of a longer recording, evenly distributed voices are clustered, and each of the others goes to the
- * person whose voices are nearest on average.
+ * Clusters the voices of a track.
  *
+ * @param leastVoices voices that are clustered at least, even when they are short
  * @param mostLinked replaced in tests
  */
 export async function growVoiceTree(
-  vectors: readonly Float32Array[],
+  { windowSamples }: Pick<SegmentationInfo, "windowSamples">,
+  { voices, shiftSamples }: Pick<HeardTrack, "voices" | "shiftSamples">,
+  leastVoices: number,
   yieldToLoop: YieldToLoop,
   mostLinked = MOST_LINKED,
 ): Promise<VoiceTree> {
-  const step = Math.max(1, vectors.length / mostLinked);
-  const linked = Array.from({ length: Math.min(vectors.length, mostLinked) }, (_, n) => Math.floor(n * step));
-  const chosen = linked.flatMap((index) => vectors[index] ?? []);
-  const joints = await linkVectors(chosen, yieldToLoop);
+  const units = voices.map(({ embedding }) => unitOf(embedding));
+  const aloneMs = voices.map((voice) => voice.aloneMs);
+  const windows = voices.map(({ window }) => window);
+  const usable = usableOf(aloneMs, Math.max(2, leastVoices));
+  const step = Math.max(1, usable.length / mostLinked);
+  const chosen = chooseEvenly(usable, mostLinked);
+  // Each moment is heard in several windows.
+  const share = Math.min(1, shiftSamples / windowSamples) * step;
+  const linked = chosen.flatMap((index) => units[index] ?? []);
+  const pairs = await pairDistances(units, aloneMs, windows, yieldToLoop);
+  const isApartMeasured = pairs.length >= LEAST_PAIRS;
   return {
-    countBelow: (distance) => countBelow(joints, distance),
-    async divide(people) {
-      const clusters = clustersOf(joints, people);
-      if (linked.length === vectors.length) return clusters;
-      const middles = middlesOf(chosen, clusters);
-      const divided = new Int32Array(vectors.length);
-      for (const [index, vector] of vectors.entries()) {
-        divided[index] = nearestOf(middles, vector);
-        await yieldToLoop();
-      }
-      for (const [n, index] of linked.entries()) divided[index] = clusters[n] ?? 0;
-      return divided;
-    },
+    units,
+    windows,
+    usable,
+    linked,
+    linkedMs: chosen.map((index) => (aloneMs[index] ?? 0) * share),
+    joints: await linkVectors(linked, yieldToLoop),
+    apart: isApartMeasured ? medianOf(pairs) : USUAL_APART,
+    isApartMeasured,
   };
 }
 
-function middlesOf(vectors: readonly Float32Array[], clusters: Int32Array): Float32Array[] {
-  const sums: Float32Array[] = [];
-  for (const [index, vector] of vectors.entries()) {
-    const cluster = clusters[index] ?? 0;
-    sums[cluster] ??= new Float32Array(vector.length);
-    const sum = sums[cluster];
-    for (const [position, value] of unitOf(vector).entries()) sum[position] = (sum[position] ?? 0) + value;
-  }
-  return sums.map(unitOf);
+/** Returns the positions of the voices that are alone for long enough; of too few ones, the longest. */
+function usableOf(aloneMs: readonly number[], least: number): number[] {
+  const order = aloneMs.map((_, index) => index);
+  const long = order.filter((index) => (aloneMs[index] ?? 0) >= LEAST_ALONE_MS);
+  if (long.length >= least) return long;
+  order.sort((one, other) => (aloneMs[other] ?? 0) - (aloneMs[one] ?? 0) || one - other);
+  return order.slice(0, least).sort((one, other) => one - other);
 }
 
-function nearestOf(middles: readonly Float32Array[], vector: Float32Array): number {
-  let nearest = 0;
-  let most = Number.NEGATIVE_INFINITY;
-  for (const [index, middle] of middles.entries()) {
-    const likeness = product(middle, vector);
-    if (likeness > most) {
-      nearest = index;
-      most = likeness;
+/**
+ * Chooses one voice of each of as many equal stretches. Its place in them changes, so that turns of the same length
+ * cannot hide a person.
+ */
+function chooseEvenly(voices: readonly number[], most: number): number[] {
+  if (voices.length <= most) return [...voices];
+  const step = voices.length / most;
+  const golden = (Math.sqrt(5) - 1) / 2;
+  return Array.from({ length: most }, (_, n) => voices[Math.floor((n + ((n * golden) % 1)) * step)] ?? 0);
+}
+
+/** Returns the distances of voices that the segmentation found in the same window, and which are different people. */
+async function pairDistances(
+  units: readonly Float32Array[],
+  aloneMs: readonly number[],
+  windows: readonly number[],
+  yieldToLoop: YieldToLoop,
+): Promise<number[]> {
+  const distances: number[] = [];
+  for (const [index, one] of units.entries()) {
+    // The voices of a window follow each other.
+    for (let before = index - 1; before >= 0 && windows[before] === windows[index]; before--) {
+      if (Math.min(aloneMs[index] ?? 0, aloneMs[before] ?? 0) < PAIR_ALONE_MS) continue;
+      distances.push(1 - product(one, units[before] ?? one));
     }
+    await yieldToLoop();
   }
-  return nearest;
+  return distances;
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
 }

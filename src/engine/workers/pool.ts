@@ -9,6 +9,7 @@ import {
   EngineError,
   type EngineInfo,
   type EngineModel,
+  type OnSpeakersHeard,
   type OnSpeechFound,
   type PoolJob,
   type Precision,
@@ -56,8 +57,8 @@ export type Pool = {
   recognize(job: PoolJob, signal: AbortSignal): Promise<WorkerOutcome>;
   /** Finds the speech of a PCM file. `onFound` receives final regions while the detector still reads the file. */
   detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
-  /** Distinguishes the speakers of a recording. */
-  diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
+  /** Distinguishes the speakers of a recording. `onHeard` is called only where weights do it. */
+  diarize(job: DiarizeJob, signal: AbortSignal, onHeard?: OnSpeakersHeard): Promise<DiarizeOutcome>;
   /** Loads a model before its first chunk. */
   warm(model: EngineModel, signal: AbortSignal): Promise<void>;
   /** Starts the first process that finds speech unless it runs. */
@@ -102,13 +103,13 @@ export function createPool(options: PoolOptions): Pool {
       return expectReply(await speech.run((host) => host.request(request, runOptions)), "speech").regions;
     },
 
-    async diarize(job, signal) {
+    async diarize(job, signal, onHeard) {
       requireOpen();
       const audioMs = job.tracks.reduce((sum, { pcmPath }) => sum + pcmDurationMs(pcmPath), 0);
       const request = { type: "diarize", job } as const;
       const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
       const reply = job.weights
-        ? await neural.request(request, audioMs, signal)
+        ? await neural.request(request, audioMs, signal, onHeard)
         : await speech.run((host) => host.request(request, { signal, timeoutMs, isAlone: false }));
       return expectReply(reply, "diarized").outcome;
     },

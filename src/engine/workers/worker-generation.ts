@@ -2,6 +2,7 @@ import {
   EngineError,
   type EngineErrorKind,
   type EngineInfo,
+  type OnSpeakersHeard,
   type OnSpeechFound,
   type SpeechRegion,
   type WorkerReply,
@@ -26,12 +27,15 @@ export type TaskOptions = {
   timeoutMs: number;
   /** Receives the regions that are final while the detector still reads the file. */
   onFound?: OnSpeechFound;
+  /** Receives how much of the audio was heard while the nets hear the rest. */
+  onHeard?: OnSpeakersHeard;
 };
 
 type Task = {
   /** The task's steps are made together with those of others, so it may hang because of them, or they because of it. */
   sharesSteps: boolean;
   found: (regions: SpeechRegion[]) => void;
+  heard: OnSpeakersHeard;
   settle: (reply: WorkerReply) => void;
   fail: (error: EngineError) => void;
 };
@@ -98,7 +102,7 @@ export function runTask(
   generation: WorkerGeneration,
   id: number,
   request: HostRequest,
-  { signal, timeoutMs, onFound }: TaskOptions,
+  { signal, timeoutMs, onFound, onHeard }: TaskOptions,
 ): Promise<WorkerReply> {
   const sharesSteps = request.type === "transcribe" && (request.lanes ?? 0) > 0;
   const kill = (kind: EngineErrorKind, message: string) => {
@@ -122,6 +126,7 @@ export function runTask(
     generation.tasks.set(id, {
       sharesSteps,
       found: (regions) => onFound?.(regions),
+      heard: (share) => onHeard?.(share),
       settle: (reply) => {
         cleanUp();
         resolve(reply);
@@ -154,6 +159,10 @@ export function settleTask(
   const task = tasks.get(reply.id);
   if (reply.type === "speech_found") {
     task?.found(reply.regions);
+    return false;
+  }
+  if (reply.type === "speakers_heard") {
+    task?.heard(reply.share);
     return false;
   }
   tasks.delete(reply.id);

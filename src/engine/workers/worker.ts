@@ -138,9 +138,10 @@ export function createWorker(
 
   async function diarize({ id, job }: Requests["diarize"], signal: AbortSignal): Promise<WorkerReply> {
     const { weights } = job;
+    const onHeard = (share: number) => send({ type: "speakers_heard", id, share });
     const outcome = weights
       ? await diarizeHashed(weights, sha256OfFile, () =>
-          diarizeNeurally(requireFiles(), job, weights, signal),
+          diarizeNeurally(requireFiles(), job, weights, { signal, onHeard }),
         )
       : await diarizeAcoustically(job, signal);
     return { type: "diarized", id, outcome };

@@ -1,6 +1,8 @@
+import { Type } from "@sinclair/typebox";
 import { AppError } from "../../domain/errors.ts";
 import type { DiarizationRequest, TranscriptionRequest } from "../../domain/transcription.ts";
-import type { AudioForm, TranscriptionCreate } from "./schemas.ts";
+import { type AudioForm, Diarization, type TranscriptionCreate } from "./schemas.ts";
+import { validate } from "./validate.ts";
 
 /** The request of the asynchronous endpoint, defaults filled in (docs/interface.md section 4.1). */
 export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
@@ -9,8 +11,21 @@ export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
 
 /** The request of the synchronous endpoint, defaults filled in (docs/decisions.md section 8). */
 export function requestOfForm(fields: AudioForm): TranscriptionRequest {
-  return withDefaults(fields, fields.diarization === "true" ? {} : undefined);
+  return withDefaults(fields, diarizationOf(readField(fields.diarization)));
 }
+
+/** @throws AppError `invalid_request` or `unknown_parameter`, as for the asynchronous endpoint */
+function readField(text = "false"): TranscriptionCreate["diarization"] {
+  let value: unknown;
+  try {
+    value = /^(true|false|\{.*)$/s.test(text) ? JSON.parse(text) : undefined;
+  } catch {
+    value = undefined;
+  }
+  return validate(FieldValue, { diarization: value }).diarization;
+}
+
+const FieldValue = Type.Object({ diarization: Diarization });
 
 function withDefaults(
   values: Omit<AudioForm, "file" | "diarization">,

@@ -166,12 +166,14 @@ export const TranscriptionCreate = closed(
 );
 export type TranscriptionCreate = Static<typeof TranscriptionCreate>;
 
-/** A form has text only. */
-export const DiarizationField = oneOf(["true", "false"], {
+/** A form has text only. What it says is read in `requests.ts`. */
+export const DiarizationField = Type.String({
   title: "DiarizationField",
-  examples: ["true"],
+  maxLength: 200,
+  examples: ["true", '{"speakers": 2}'],
   default: "false",
-  description: "Label segments by speaker.",
+  description:
+    "Label segments by speaker: `true`, `false`, or as JSON the object with the number of speakers or its bounds.",
 });
 
 export const AudioForm = closed(

@@ -1,0 +1,62 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { EngineError } from "../engine/protocol.ts";
+import { openRecognitionKit } from "../testing/recognition-kit.ts";
+import { until } from "../testing/scheduler-kit.ts";
+import { createMemoryCheckpoint } from "./checkpoint.ts";
+
+const kit = openRecognitionKit();
+afterAll(() => rmSync(kit.folder, { recursive: true, force: true }));
+
+const WEIGHTS = { segmentationPath: "segmentation.onnx", embeddingPath: "speaker.onnx" };
+const TALK = { seconds: 20, text: "one", speakers: [0, 1] };
+const request = { diarization: {} };
+
+/** Recognizes a conversation, and lets `speakers` see each attempt at its speakers. */
+async function talk(
+  speakers: (weights: unknown) => Promise<void>,
+  checkpoint = createMemoryCheckpoint(),
+): Promise<unknown> {
+  kit.engine.interfere({ speakers: (job) => speakers(job.weights) });
+  return kit.recognize(kit.recordingOf(TALK), {
+    checkpoint,
+    request,
+    tools: { speakerWeights: () => WEIGHTS },
+  });
+}
+
+describe("speakers", () => {
+  test("that weights cannot distinguish are distinguished by the built-in method, with a warning", async () => {
+    const attempts: unknown[] = [];
+    const ending = await talk(async (weights) => {
+      attempts.push(weights);
+      if (weights) throw new EngineError("unusable_model", "the file is cut off");
+    });
+    expect(attempts).toEqual([WEIGHTS, undefined]);
+    expect(ending).toMatchObject({
+      kind: "result",
+      result: { status: "completed", warnings: expect.arrayContaining(["speaker_count_uncertain"]) },
+    });
+    expect(ending).not.toHaveProperty("speakerWeights");
+  });
+
+  test("are distinguished while the last chunk is still recognized", async () => {
+    const release = kit.engine.hold();
+    const began = Promise.withResolvers<void>();
+    const ending = talk(async () => began.resolve());
+    // Without this, the test would wait for ever.
+    await began.promise;
+    release();
+    expect(await ending).toMatchObject({ kind: "result", result: { status: "completed" } });
+  });
+
+  test("are a part of the progress: with all text and no speakers it is a half", async () => {
+    const shares: number[] = [];
+    const checkpoint = createMemoryCheckpoint((share) => shares.push(share));
+    // The speakers wait until all chunks have their text.
+    const hasText = async () => (await checkpoint.chunks()).every(({ state }) => state === "done");
+    await talk(() => until("all text", hasText), checkpoint);
+    expect(shares.filter((share) => share < 1).at(-1)).toBeCloseTo(0.5, 5);
+    expect(shares.at(-1)).toBe(1);
+  });
+});
