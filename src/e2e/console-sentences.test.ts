@@ -169,5 +169,8 @@ describe.skipIf(!hasBrowser)("the console says", () => {
       await table.waitFor();
       expect(await table.locator("td", { hasText: /^(hi|en|ta|hi en)$/ }).count()).toBe(0);
     }
+    await page.evaluate(`location.hash = "#/admin/overview"`);
+    await page.locator("td", { hasText: "तैयार" }).waitFor();
+    expect(await page.locator("td", { hasText: /^(ready|stopped)$/ }).count()).toBe(0);
   });
 });

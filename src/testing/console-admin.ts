@@ -56,7 +56,7 @@ const OVERVIEW: Overview = {
   clock: { trusted: true, expected: NOW },
   models: [
     { id: "large-v3-q5_0", state: "ready", device: "cpu", pid: 2211, restarts: 0, running: 7 },
-    { id: "indicconformer", state: "idle", device: "cpu", restarts: 1, running: 0 },
+    { id: "indicconformer", state: "stopped", device: "cpu", restarts: 1, running: 0 },
   ],
   restarts: 1,
   decoders: { lanes: 4, busy: 1, waiting: 0 },

@@ -189,6 +189,9 @@ function Queue({ data: { queue } }: { data: OverviewData }) {
   );
 }
 
+const Problem = ({ of }: { of: string | undefined }) =>
+  of === undefined ? null : <SaidInEnglish>{of}</SaidInEnglish>;
+
 function Workers({ data: { models } }: { data: OverviewData }) {
   const t = words.value.admin;
   return (
@@ -201,11 +204,11 @@ function Workers({ data: { models } }: { data: OverviewData }) {
         empty={t.noWorkers}
         columns={[
           { title: t.model, cell: (row) => row.id },
-          { title: t.state, cell: (row) => <span lang="en">{row.state}</span> },
+          { title: t.state, cell: (row) => t.workerStates[row.state] ?? row.state },
           { title: t.device, cell: (row) => row.device ?? "–" },
           { title: t.process, isNumber: true, cell: (row) => row.pid ?? "–" },
           { title: t.restarts, isNumber: true, cell: (row) => count(row.restarts) },
-          { title: t.problem, cell: (row) => <span lang="en">{row.problem ?? row.gpu_failure ?? ""}</span> },
+          { title: t.problem, cell: (row) => <Problem of={row.problem ?? row.gpu_failure} /> },
         ]}
       />
     </section>

@@ -117,9 +117,9 @@ function TranscriptionTable({ rows, onChange }: TranscriptionTableProps) {
           title: t.error,
           cell: ({ id, state, error }) =>
             error ? (
-              <span lang="en" class="error">
-                <code>{error.code}</code> {error.message}
-              </span>
+              <div class="error">
+                <code>{error.code}</code> <SaidInEnglish>{error.message}</SaidInEnglish>
+              </div>
             ) : (
               !FINISHED.has(state) && (
                 <ActButton

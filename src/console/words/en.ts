@@ -409,6 +409,12 @@ export const en = {
       disk: "Disk free, GB",
     },
     noData: "Nothing was measured yet.",
+    workerStates: {
+      stopped: "stopped",
+      starting: "starting",
+      ready: "ready",
+      backoff: "waits before another start",
+    } as Record<string, string>,
     noWorkers: "No worker process runs now. Work starts one.",
     nothingThere: "There is none.",
     name: "Name",

@@ -373,6 +373,12 @@ export const hi: Words = {
       disk: "डिस्क ख़ाली, GB",
     },
     noData: "अभी तक कुछ नापा नहीं गया।",
+    workerStates: {
+      stopped: "रुकी हुई",
+      starting: "शुरू हो रही है",
+      ready: "तैयार",
+      backoff: "फिर शुरू होने से पहले रुकी है",
+    },
     noWorkers: "अभी कोई कार्य-प्रक्रिया नहीं चल रही। काम आने पर शुरू होती है।",
     nothingThere: "अभी कुछ नहीं है।",
     name: "नाम",
