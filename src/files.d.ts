@@ -8,6 +8,11 @@ declare module "*.wav" {
   export default path;
 }
 
+declare module "*.gz" {
+  const path: string;
+  export default path;
+}
+
 declare module "*.md" {
   const text: string;
   export default text;

@@ -343,3 +343,19 @@ export function whisperBase(): PartWithTexts[] {
     },
   ];
 }
+
+/** The vocabularies with which OpenAI's checkpoints are read. */
+export function whisperVocabularies(): PartWithTexts {
+  const folder = join(MODELS, "vocabulary");
+  const files = ["gpt2.tokens.gz", "multilingual.tokens.gz"];
+  return {
+    name: "vocabularies of Whisper",
+    version: "20250625",
+    kind: "model",
+    licence: "MIT",
+    source: "https://github.com/openai/whisper",
+    note: "the tokens of OpenAI's program",
+    files: files.map((name) => ({ name, sha256: sha256(readFileSync(join(folder, name))) })),
+    texts: [readFileSync(join(folder, "LICENSE"), "utf8")],
+  };
+}

@@ -1,12 +1,13 @@
 import { engineOf, fileOf, type InstalledModel } from "../domain/model.ts";
+import { noticeOf } from "../domain/trial.ts";
 import { actAs, asUser, ownerOf } from "../lib/rights.ts";
-import type { ModelService } from "../services/models/models.ts";
+import type { ModelService, ModelServiceDeps } from "../services/models/models.ts";
 import type { CliContext } from "./context.ts";
 
 /** Opens the models for a command. `tryOutModel` receives each new model before it is installed. */
 export async function openModels(
   context: CliContext,
-  tryOutModel?: (model: InstalledModel) => Promise<void>,
+  tryOutModel?: ModelServiceDeps["tryOutModel"],
 ): Promise<ModelService> {
   const [{ createModelService }, { checkModelFile }, { checkCtcFiles }, services] = await Promise.all([
     import("../services/models/models.ts"),
@@ -40,6 +41,7 @@ export async function openModels(
 /** Renders an installed model for `--json`, in the words of `GET /v1/models` and with its files. */
 export function toJson(service: ModelService, model: InstalledModel) {
   const { capabilities, diarization } = service.describe(model);
+  const notice = noticeOf(model);
   return {
     id: model.id,
     object: "model",
@@ -47,12 +49,15 @@ export function toJson(service: ModelService, model: InstalledModel) {
     version: model.version,
     default: service.findDefault()?.id === model.id,
     default_languages: service.servedLanguages(model),
-    languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
+    languages: model.languages.map(({ code, name, modes, trial }) => ({
+      ...{ code, name, modes },
+      ...(trial === undefined ? {} : { trial }),
+    })),
     capabilities,
     diarization,
     licence: model.licence,
     source: model.source,
-    ...(model.notice === undefined ? {} : { notice: model.notice }),
+    ...(notice === undefined ? {} : { notice }),
     embedded: model.embedded,
     engine: engineOf(model.family),
     family: model.family,

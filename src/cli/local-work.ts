@@ -1,5 +1,6 @@
 import type { Config } from "../config/schema.ts";
 import type { TranscriptionResult } from "../domain/result.ts";
+import { noticeOf } from "../domain/trial.ts";
 import { toSeconds } from "../lib/time.ts";
 import type { LocalPlan, LocalRequest, openLocalTranscriber } from "../local.ts";
 import type { CliContext } from "./context.ts";
@@ -40,7 +41,8 @@ export async function withLocalTranscriber(
     });
     try {
       const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });
-      if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
+      const notice = noticeOf(plan.model);
+      if (notice !== undefined) context.note(`${plan.model.id}: ${notice}`);
       await work(transcriber, plan, config);
     } finally {
       await transcriber.close();

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { asOwnerOf } from "../lib/rights.ts";
+import { isCt2Folder } from "../model-import/ctranslate2.ts";
 import {
   type ImportJob,
   RefusedImport,
@@ -60,14 +61,24 @@ const KINDS: readonly SourceKind[] = [
     }),
   },
   {
+    name: "a CTranslate2 folder",
+    recognizes: (path) => isFolder(path) && isCt2Folder({ path }),
+    open: (path, options) => importSource("a CTranslate2 folder", "folder", path, options),
+  },
+  {
     name: "a Hugging Face folder",
     recognizes: isFolder,
     open: (path, options) => importSource("a Hugging Face folder", "folder", path, options),
   },
   {
-    name: "a ZIP with a Hugging Face folder",
-    recognizes: (path) => beginsWith(path, "PK\x03\x04"),
-    open: (path, options) => importSource("a ZIP with a Hugging Face folder", "zip", path, options),
+    name: "an OpenAI checkpoint",
+    recognizes: (path) => /\.pth?$/i.test(path) || isTorchFile(path),
+    open: (path, options) => importSource("an OpenAI checkpoint", "openai", path, options),
+  },
+  {
+    name: "a ZIP with a model's folder",
+    recognizes: isZip,
+    open: (path, options) => importSource("a ZIP with a model's folder", "zip", path, options),
   },
   { name: "a ggml file", recognizes: () => true, open: openGgml },
 ];
@@ -91,13 +102,28 @@ function isFolder(path: string): boolean {
   return statSync(path).isDirectory();
 }
 
-function beginsWith(path: string, magic: string): boolean {
-  if (!statSync(path).isFile()) return false;
+const ZIP_MAGIC = "PK\x03\x04";
+/** Position of the first entry's name in a ZIP. */
+const FIRST_NAME_AT = 30;
+const MAX_NAME_BYTES = 256;
+
+function isZip(path: string): boolean {
+  return beginningOf(path, ZIP_MAGIC.length) === ZIP_MAGIC;
+}
+
+/** Reports whether a file begins as those of torch.save: a ZIP whose first entry is a pickle. */
+function isTorchFile(path: string): boolean {
+  const bytes = beginningOf(path, FIRST_NAME_AT + MAX_NAME_BYTES);
+  return bytes.startsWith(ZIP_MAGIC) && /^[^/]+\/data\.pkl/.test(bytes.slice(FIRST_NAME_AT));
+}
+
+/** Returns the first bytes of a file, one character each; none of what is not a regular file. */
+function beginningOf(path: string, length: number): string {
+  if (!statSync(path).isFile()) return "";
   const file = openSync(path, "r");
   try {
-    const bytes = Buffer.alloc(magic.length);
-    readSync(file, bytes, 0, bytes.length, 0);
-    return bytes.toString("latin1") === magic;
+    const bytes = Buffer.alloc(length);
+    return bytes.toString("latin1", 0, readSync(file, bytes, 0, length, 0));
   } finally {
     closeSync(file);
   }
@@ -189,7 +215,7 @@ function checkFolder(path: string): void {
     : below.length > 0
       ? `: did you mean ${join(path, below[0] as string)}?`
       : "";
-  throw new Error(`${path} has no config.json, so it is not a model of transformers${hint}`);
+  throw new Error(`${path} has no config.json, so it is not a model of transformers or CTranslate2${hint}`);
 }
 
 /** A folder's name; that of the repository for a snapshot in a download cache, `models--NAME--MODEL/snapshots/HASH`. */
@@ -197,7 +223,9 @@ function nameOf(path: string, quantise: WeightType | undefined): string {
   const parent = dirname(path);
   const cached = /^models--.*--([^-].*)$/.exec(basename(dirname(parent)))?.[1];
   const name =
-    basename(parent) === "snapshots" && cached !== undefined ? cached : basename(path).replace(/\.zip$/i, "");
+    basename(parent) === "snapshots" && cached !== undefined
+      ? cached
+      : basename(path).replace(/\.(?:zip|pth?)$/i, "");
   return quantise === undefined || quantise === "f16" ? name : nameWithType(name, quantise);
 }
 

@@ -1,47 +1,57 @@
-import englishFile from "../../models/samples/01-en.wav" with { type: "file" };
-import hindiFile from "../../models/samples/02-hi.wav" with { type: "file" };
 import type { Config } from "../config/schema.ts";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { engineOf, type InstalledModel } from "../domain/model.ts";
+import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
+import type { Warning } from "../domain/result.ts";
+import { isFailedTrial, type TrialVerdict } from "../domain/trial.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { ChunkJob } from "../engine/protocol.ts";
+import { EngineError } from "../engine/protocol.ts";
 import { peakMemoryOfChildren } from "../engine/workers/child-memory.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
+import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { familyOf } from "../pipeline/families/families.ts";
+import { recognizeGuarded } from "../pipeline/guarded-recognition.ts";
+import { isRepetitive } from "../pipeline/guards.ts";
+import { wordSegments } from "../pipeline/worded.ts";
+import { makeNoise, readSample, repeatSpeech, SAMPLES, type Sample } from "./trial-samples.ts";
+import { betterOf, refusalOf, verdictOf } from "./trial-verdict.ts";
+
+/** What a trial has found in one language. */
+export type LanguageTrial = Pick<Sample, "language" | "voice" | "said"> & {
+  verdict: TrialVerdict;
+  heard: string;
+  seconds: number;
+};
 
 /** What a trial has found. */
 export type TrialReport = {
   /** Where the model ran, such as `cpu`. */
   device: string;
-  /** Speech recognized per time, with a chunk of the model's full length. */
-  timesRealTime: number;
+  /** Speech recognized per time, with a chunk of the model's full length; undefined: the time of the trial was over first. */
+  timesRealTime: number | undefined;
   /** Most memory of the process with the model, bytes; 0 where the system does not say. */
   memoryBytes: number;
-  language: string;
-  said: string;
-  heard: string;
-  /** Text that the model made of silence and of noise: no good sign, and not rare. */
-  heardInSilence: string;
-  heardInNoise: string;
+  /** The languages of the model that there are samples of. */
+  languages: LanguageTrial[];
+  /** Codes of the model's other languages. */
+  notTried: string[];
+  /** Text that the model made of silence and of noise; undefined: it did not end. */
+  heardInSilence: string | undefined;
+  heardInNoise: string | undefined;
 };
 
-type Sample = { language: string; file: string; said: string };
-
-/** Synthetic voices of this program's own samples, 16 kHz mono. */
-const SAMPLES: readonly [Sample, Sample] = [
-  { language: "hi", file: hindiFile, said: "अभी दस बजे और दस मिनट हैं" },
-  { language: "en", file: englishFile, said: "eighty three thousand two hundred" },
-];
 const QUIET_SECONDS = 5;
-const PAUSE_SECONDS = 0.5;
+/** Time for one sample, and for all. A model that needs long to load and for silence gets multiples of that. */
+const SAMPLE_LIMIT = { ms: 10_000, factor: 3 };
+const TOTAL_LIMIT = { ms: 45_000, factor: 6 };
 
 /**
- * Recognizes silence, noise and speech with a model in a process of its own, so that an admin, not the first customer,
- * finds weights that the engine cannot use.
+ * Recognizes speech, silence and noise with a model in a process of its own, so that an admin, not the first customer,
+ * finds out what it can do here. Speech is recognized as in real work, with its guards and second attempts, and each
+ * language is judged on its own. Each sample has a limit of time, and so have all together.
  *
- * @throws Error when the model cannot be loaded or ends its process, when it hears nothing in clear speech of a language
- *   that it is said to know, or when it writes much more than was said
+ * @throws Error when the model cannot be loaded or ends its process, or when it is of no use in any sample
  */
 export async function tryOutModel(
   config: Config,
@@ -52,128 +62,197 @@ export async function tryOutModel(
   const { openEngine } = await import("../engine/open-engine.ts");
   const { engine } = await openEngine(config, dataDir, log);
   try {
-    return await recognizeSamples(engine, model);
+    return await tryAll(engine, model);
   } finally {
     await engine.close();
   }
 }
 
-async function recognizeSamples(engine: Engine, model: InstalledModel): Promise<TrialReport> {
-  const known = SAMPLES.find(({ language }) => model.languages.some(({ code }) => code === language));
-  const sample = known ?? SAMPLES[0];
-  const language = known?.language ?? model.languages[0]?.code ?? sample.language;
-  const hear = async (pcm: Int16Array): Promise<string> => await recognize(engine, model, language, pcm);
-  const speech = await readSample(sample.file);
-  const heard = await hear(speech);
-  checkHeard(heard, { ...sample, language }, known !== undefined);
-  const heardInSilence = await hear(new Int16Array(QUIET_SECONDS * SAMPLE_RATE_HZ));
-  const heardInNoise = await hear(noise(QUIET_SECONDS * SAMPLE_RATE_HZ));
-  // Each language of a CTC model has its own tokens. Whisper's models treat all languages alike.
-  const others = engineOf(model.family) === "whisper" ? [] : model.languages;
-  for (const { code } of others) if (code !== language) await recognize(engine, model, code, speech);
-  const chunk = repeat(speech, model);
+/** The engine and the model of a trial, the time that each sample has, and when the time of all is over. */
+type Trial = { engine: Engine; model: InstalledModel; limitMs: number; endsAt: number };
+
+async function tryAll(engine: Engine, model: InstalledModel): Promise<TrialReport> {
   const startedAt = performance.now();
-  await hear(chunk);
-  const elapsedSeconds = (performance.now() - startedAt) / 1000;
+  const [first = { code: "en" }] = model.languages;
+  const quiet = { language: first.code, pcm: new Int16Array(QUIET_SECONDS * SAMPLE_RATE_HZ) };
+  // The first sample loads the model, which may take long.
+  const heardInSilence = await hearOnce(
+    { engine, model, limitMs: Number.POSITIVE_INFINITY, endsAt: Number.POSITIVE_INFINITY },
+    quiet,
+  );
+  const now = performance.now();
+  const limitOf = ({ ms, factor }: typeof SAMPLE_LIMIT) => Math.max(ms, factor * (now - startedAt));
+  const trial = { engine, model, limitMs: limitOf(SAMPLE_LIMIT), endsAt: now + limitOf(TOTAL_LIMIT) };
+  const heardInNoise = await hearOnce(trial, { ...quiet, pcm: makeNoise(quiet.pcm.length) });
+  const languages = await tryLanguages(trial);
+  await refuseUseless(trial, languages);
+  const notTried = model.languages.map(({ code }) => code).filter((code) => !isTried(languages, code));
+  // Each language of a CTC model has its own tokens, and a wrong span must not wait for the first customer.
+  if (engineOf(model.family) !== "whisper")
+    for (const code of notTried) await hearOnce(trial, { language: code, pcm: await speechOf(languages) });
   return {
+    timesRealTime: await measureSpeed(trial, first.code, languages),
     device: engine.status().models[0]?.device ?? "cpu",
-    timesRealTime: chunk.length / SAMPLE_RATE_HZ / elapsedSeconds,
     memoryBytes: peakMemoryOfChildren(),
-    language,
-    said: sample.said,
-    heard,
-    heardInSilence,
-    heardInNoise,
+    ...{ languages, notTried, heardInSilence, heardInNoise },
   };
 }
 
-/** A person says some 15 letters a second; a decoder in a loop fills its memory. */
-const RAMBLING_FACTOR = 6;
+const isTried = (languages: readonly LanguageTrial[], code: string) =>
+  languages.some(({ language }) => language === code);
 
-function checkHeard(heard: string, { language, said }: Sample, isKnown: boolean): void {
-  const anyway = "It was not installed; --no-trial installs it as it is.";
-  if (isKnown && !/[\p{L}\p{N}]/u.test(heard)) {
-    throw new Error(
-      `The model hears nothing in clear speech of the language ${language} (${JSON.stringify(said)}). ${anyway}`,
-    );
+/** Tries each language of the model that there is a sample of. */
+async function tryLanguages(trial: Trial): Promise<LanguageTrial[]> {
+  const found: LanguageTrial[] = [];
+  for (const sample of SAMPLES) {
+    const isKnown = trial.model.languages.some(({ code }) => code === sample.language);
+    if (isKnown) found.push(await trySample(trial, sample));
   }
-  if (heard.length > RAMBLING_FACTOR * said.length) {
-    throw new Error(
-      `The model writes ${heard.length} characters for a sample of ${said.length}: ${JSON.stringify(`${heard.slice(0, 80)}…`)}. If it was trained without timestamps, add it with --no-timestamps. ${anyway}`,
-    );
-  }
+  return found;
 }
 
-async function recognize(
-  engine: Engine,
-  model: InstalledModel,
+/**
+ * Recognizes a sample with one pass, which is enough where it is understood, and else as real work does. Where that takes
+ * longer than the limit, the loop or the silence of the one pass is the cause, and the verdict.
+ */
+async function trySample(trial: Trial, { language, voice, said, file }: Sample): Promise<LanguageTrial> {
+  const sound = { language, pcm: await readSample(file) };
+  const startedAt = performance.now();
+  const outcomeOf = (heard: string, verdict: TrialVerdict): LanguageTrial => {
+    return { ...{ language, voice, said, heard, verdict }, seconds: (performance.now() - startedAt) / 1000 };
+  };
+  const once = await hearOnce(trial, sound);
+  if (once === undefined) return outcomeOf("", "slow");
+  const warnings: Warning[] = isRepetitive(once) ? ["repetition_removed"] : [];
+  const first = verdictOf({ ...{ language, said, warnings }, heard: once });
+  if (first === "understood") return outcomeOf(once, first);
+  const result = await withinLimit(trial, (signal) => hearGuarded(trial, sound, signal));
+  if (result === undefined) return outcomeOf(once, isFailedTrial(first) ? first : "slow");
+  return outcomeOf(result.heard, verdictOf({ language, said, ...result }));
+}
+
+/**
+ * Refuses a model that is of no use in any sample. Weights for one language may fail with its synthetic voice, so
+ * Whisper's models are tried with a person's English first, whatever languages they are said to know.
+ *
+ * @throws Error with the reason
+ */
+async function refuseUseless(trial: Trial, languages: readonly LanguageTrial[]): Promise<void> {
+  const outcomes = [...languages];
+  if (refusalOf(outcomes, undefined) === undefined) return;
+  const [person] = SAMPLES;
+  const isWhisper = engineOf(trial.model.family) === "whisper";
+  if (isWhisper && person && !isTried(outcomes, person.language))
+    outcomes.push(await trySample(trial, person));
+  if (refusalOf(outcomes, undefined) === undefined) return;
+  throw new Error(refusalOf(outcomes, isWhisper && (await isBetterUntimed(trial, outcomes))));
+}
+
+/** Reports whether the model does better without timestamps, with which some weights were not trained. */
+async function isBetterUntimed(trial: Trial, outcomes: readonly LanguageTrial[]): Promise<boolean> {
+  const { decoding } = trial.model;
+  if (decoding.whisper?.timestamps === false) return false;
+  const untimed = { ...decoding, whisper: { ...decoding.whisper, timestamps: false } };
+  for (const sample of SAMPLES) {
+    if (!isTried(outcomes, sample.language)) continue;
+    const { verdict } = await trySample({ ...trial, model: { ...trial.model, decoding: untimed } }, sample);
+    if (verdict === "understood" || verdict === "weak") return true;
+  }
+  return false;
+}
+
+/** Returns the speech that the model has understood best. */
+async function speechOf(languages: readonly LanguageTrial[]): Promise<Int16Array> {
+  const [first, ...others] = languages;
+  const best = first && others.reduce(betterOf, first);
+  const sample = SAMPLES.find(({ said }) => said === best?.said) ?? SAMPLES[0];
+  return sample ? await readSample(sample.file) : new Int16Array(SAMPLE_RATE_HZ);
+}
+
+/** Measures the speed with one pass over a chunk of full length. @returns undefined when the time was over first */
+async function measureSpeed(
+  trial: Trial,
   language: string,
-  pcm: Int16Array,
-): Promise<string> {
+  languages: readonly LanguageTrial[],
+): Promise<number | undefined> {
+  const { family, decoding } = trial.model;
+  const pcm = repeatSpeech(await speechOf(languages), decoding.maxChunkMs ?? familyOf(family).maxChunkMs);
+  const startedAt = performance.now();
+  const heard = await hearOnce(trial, { language: languages[0]?.language ?? language, pcm });
+  if (heard === undefined) return undefined;
+  return (1000 * pcm.length) / SAMPLE_RATE_HZ / (performance.now() - startedAt);
+}
+
+type Sound = { language: string; pcm: Int16Array };
+
+/** Recognizes with one pass and without guards. @returns undefined when the time was over first */
+async function hearOnce(trial: Trial, { language, pcm }: Sound): Promise<string | undefined> {
+  const { model } = trial;
   const family = familyOf(model.family);
-  const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-  const job: ChunkJob = {
-    model,
-    windowMs: family.windowMs,
-    audio: { pcm: bytes, totalSamples: pcm.length },
-    settings: family.singlePass(family.settingsFor({ language, mode: "native" }, model)),
-    sharers: 1,
-    isAlone: true,
-  };
-  const outcome = await engine.recognize(job, new AbortController().signal).catch((error: unknown) => {
-    throw new Error(`The engine cannot use this model: ${errorMessage(error)}.`, { cause: error });
-  });
-  return outcome.segments
-    .map(({ text }) => text.trim())
+  const settings = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
+  const segments = await withinLimit(trial, (signal) => recognize(trial, pcm, settings, signal));
+  return segments
+    ?.map(({ text }) => text.trim())
     .join(" ")
     .trim();
 }
 
-/** Reads the samples of one of our own WAV files: 16 kHz, mono, 16 bit. */
-async function readSample(path: string): Promise<Int16Array<ArrayBuffer>> {
-  const bytes = Buffer.from(await Bun.file(path).arrayBuffer());
-  const start = bytes.indexOf("data") + 8;
-  const pcm = new Int16Array(Math.floor((bytes.length - start) / 2));
-  for (let n = 0; n < pcm.length; n++) pcm[n] = bytes.readInt16LE(start + 2 * n);
-  return pcm;
+/** Recognizes as real work does: with guards, second attempts, and the wording of the mode. */
+async function hearGuarded(trial: Trial, { language, pcm }: Sound, signal: AbortSignal) {
+  const { model } = trial;
+  const modes = model.languages.find(({ code }) => code === language)?.modes ?? [];
+  const mode = modes.includes("native") ? "native" : (modes[0] ?? "native");
+  const task = {
+    ...{ model, family: familyOf(model.family), durationMs: (1000 * pcm.length) / SAMPLE_RATE_HZ },
+    request: { language, mode, channelMode: "mix" as const },
+  };
+  const chunk = { channel: 0, regions: [{ startSample: 0, endSample: pcm.length }] };
+  const { segments, warnings } = await recognizeGuarded(task, chunk, async (regions, settings) => {
+    const { slices, totalSamples } = layoutChunk(regions);
+    const part = new Int16Array(totalSamples);
+    for (const { sourceStartSample, samples, targetStartSample } of slices)
+      part.set(pcm.subarray(sourceStartSample, sourceStartSample + samples), targetStartSample);
+    const found = await recognize(trial, part, settings, signal);
+    return found.map((segment) => ({ ...segment, language }));
+  });
+  const heard = wordSegments(segments, mode).map(({ text }) => text.trim());
+  return { heard: heard.join(" "), warnings };
 }
 
-/** Fills the longest chunk of the model with speech, again and again with a pause. */
-function repeat(speech: Int16Array, { family, decoding }: InstalledModel): Int16Array {
-  const longestMs = decoding.maxChunkMs ?? familyOf(family).maxChunkMs;
-  const period = speech.length + PAUSE_SECONDS * SAMPLE_RATE_HZ;
-  const times = Math.max(1, Math.floor(((longestMs / 1000) * SAMPLE_RATE_HZ) / period));
-  const chunk = new Int16Array(times * period);
-  for (let n = 0; n < times; n++) chunk.set(speech, n * period);
-  return chunk;
-}
-
-/** Makes the same soft noise each time. */
-function noise(samples: number): Int16Array {
-  const pcm = new Int16Array(samples);
-  let state = 1;
-  for (let i = 0; i < samples; i++) {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
-    pcm[i] = ((state >> 16) % 1000) - 500;
+/** @throws Error when the engine cannot use the model; EngineError `aborted` */
+async function recognize(
+  { engine, model }: Trial,
+  pcm: Int16Array,
+  settings: RecognizerSettings,
+  signal: AbortSignal,
+): Promise<RecognizedSegment[]> {
+  const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+  const { windowMs } = familyOf(model.family);
+  const audio = { pcm: bytes, totalSamples: pcm.length };
+  const job = { ...{ model, windowMs, audio, settings }, sharers: 1, isAlone: true };
+  try {
+    return (await engine.recognize(job, signal)).segments;
+  } catch (error) {
+    if (error instanceof EngineError && error.kind === "aborted") throw error;
+    throw new Error(`The engine cannot use this model: ${errorMessage(error)}.`, { cause: error });
   }
-  return pcm;
 }
 
-/** Renders a report as lines for people. */
-export function describeTrial(report: TrialReport): string[] {
-  const { timesRealTime, memoryBytes, device, said, heard } = report;
-  const memory = memoryBytes === 0 ? "" : `, ${Math.round(memoryBytes / 1e6)} MB of memory`;
-  const lines = [
-    `trial: ${timesRealTime.toFixed(1)} × real time${memory}, on ${device}`,
-    `trial: said ${JSON.stringify(said)}, heard ${JSON.stringify(heard)}`,
-  ];
-  for (const [where, text] of [
-    ["silence", report.heardInSilence],
-    ["noise", report.heardInNoise],
-  ] as const) {
-    if (/[\p{L}\p{N}]/u.test(text))
-      lines.push(`trial: writes ${JSON.stringify(text.slice(0, 100))} for ${where}`);
+/** Ends work that takes longer than a sample may. @returns undefined when the time was over */
+async function withinLimit<T>(
+  { limitMs, endsAt }: Trial,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T | undefined> {
+  const leftMs = Math.min(limitMs, endsAt - performance.now());
+  if (leftMs <= 0) return undefined;
+  const limit = new AbortController();
+  const timer = Number.isFinite(leftMs) ? setTimeout(() => limit.abort(), leftMs) : undefined;
+  try {
+    return await work(limit.signal);
+  } catch (error) {
+    if (limit.signal.aborted) return undefined;
+    throw error;
+  } finally {
+    clearTimeout(timer);
   }
-  if (timesRealTime < 1) lines.push("trial: the model is slower than real time on this machine");
-  return lines;
 }

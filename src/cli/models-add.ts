@@ -24,6 +24,7 @@ import {
   readWeightType,
 } from "./models-options.ts";
 import { openProgress } from "./progress.ts";
+import { trialJson, verdictsOf } from "./trial-report.ts";
 
 type AddArguments = Pick<
   AddModelOptions,
@@ -47,11 +48,11 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
   models
     .command("add")
     .description(
-      "bring a model into the models directory: Whisper weights of a ggml file, a Hugging Face folder (safetensors or pytorch_model.bin) or a ZIP with one, or the folder of a CTC model; a running server notices it at once",
+      "bring a model into the models directory: Whisper weights of a ggml file, a folder of Hugging Face (safetensors or pytorch_model.bin) or CTranslate2 (faster-whisper) or a ZIP with one, a checkpoint of OpenAI (.pt), or the folder of a CTC model; a running server notices it at once",
     )
     .argument(
       "<path>",
-      "ggml file, Hugging Face folder, ZIP with one, or folder with model.onnx and tokens.txt",
+      "ggml file, .pt file, folder of Hugging Face or CTranslate2, ZIP with one, or folder with model.onnx and tokens.txt",
     )
     .option(
       "--kind <kind>",
@@ -87,7 +88,7 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
     )
     .option("--no-timestamps", "for weights that were trained without timestamps: times come from the speech")
     .option("--no-trial", "do not try the model before it is installed")
-    .option("--dry-run", "read and check everything, and install nothing")
+    .option("--dry-run", "read, check and try everything, and install nothing")
     .option("--default", "make it the default")
     .option("--json", "print JSON")
     .action(async (path: string, options: AddArguments, command: Command) => {
@@ -116,6 +117,7 @@ async function addModel(context: CliContext, path: string, options: AddArguments
   try {
     const tryModel = async (model: InstalledModel) => {
       trial = await tryOut(context, model);
+      return verdictsOf(trial);
     };
     const service = await openModels(context, options.trial ? tryModel : undefined);
     const [{ findSource }, { checkModelFile }, { checkCtcFiles }] = await Promise.all([
@@ -136,8 +138,13 @@ async function addModel(context: CliContext, path: string, options: AddArguments
     });
     checkFound(source);
     context.note(`found ${source.kind}: ${path}`);
-    if (options.dryRun) return await rehearse(context, source, service.directory, options);
     noteHints(context, source, options);
+    if (options.dryRun) {
+      const made = options.trial
+        ? await service.rehearse(source.added, settings)
+        : await source.rehearse(service.directory);
+      return reportRehearsal(context, source, made, trial, options);
+    }
     const model = await service.add(source.added, settings);
     if (options.default) service.setDefault(model.id);
     if (options.json)
@@ -176,40 +183,28 @@ function toModelOptions(options: AddArguments): AddModelOptions {
 
 /** Tries a model and prints what that showed. @throws Error with the reason why it must not be installed */
 export async function tryOut(context: CliContext, model: InstalledModel): Promise<TrialReport> {
-  const { tryOutModel, describeTrial } = await import("./model-trial.ts");
+  const [{ tryOutModel }, { describeTrial }] = await Promise.all([
+    import("./model-trial.ts"),
+    import("./trial-report.ts"),
+  ]);
   const { config, dataDir, log } = await context.openServices();
-  context.note("trying the model on silence, noise and a sample …");
+  context.note("trying the model on speech, silence and noise …");
   const report = await tryOutModel(config, dataDir, log, model);
   for (const line of describeTrial(report)) context.note(line);
   return report;
 }
 
-/** Makes the JSON of a trial. */
-export function trialJson({ timesRealTime, memoryBytes, device, ...texts }: TrialReport) {
-  return {
-    times_real_time: Number(timesRealTime.toFixed(2)),
-    memory_bytes: memoryBytes,
-    device,
-    language: texts.language,
-    said: texts.said,
-    heard: texts.heard,
-    heard_in_silence: texts.heardInSilence,
-    heard_in_noise: texts.heardInNoise,
-  };
-}
-
-async function rehearse(
+function reportRehearsal(
   context: CliContext,
-  source: FoundSource,
-  directory: string,
+  { kind, name }: FoundSource,
+  made: { bytes: number; sha256: string } | undefined,
+  trial: TrialReport | undefined,
   { json }: AddArguments,
-): Promise<void> {
-  const made = await source.rehearse(directory);
-  if (json) context.printJson({ kind: source.kind, name: source.name, ...(made ? resultJson(made) : {}) });
-  else context.printLine(`${source.kind} ${source.name} can be added.`);
+): void {
+  const result = made ? { bytes: made.bytes, sha256: made.sha256 } : {};
+  if (json) context.printJson({ kind, name, ...result, ...(trial ? { trial: trialJson(trial) } : {}) });
+  else context.printLine(`${kind} ${name} can be added.`);
 }
-
-const resultJson = ({ bytes, sha256 }: { bytes: number; sha256: string }) => ({ bytes, sha256 });
 
 /** Renders what an import made as a line. */
 export function describeImport({ shape, tensors, bytes, sha256, peakBytes }: StagedImport): string {

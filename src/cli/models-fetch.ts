@@ -36,7 +36,7 @@ export function registerModelsFetch(models: Command, context: CliContext): void 
   models
     .command("fetch")
     .description(
-      "download a model of the catalogue and check its SHA-256; continues a download that was interrupted; uses HTTPS_PROXY and NO_PROXY",
+      "download a model of the catalogue and check its SHA-256; what faster-whisper or OpenAI's program have on this machine needs no download, `models add` takes it; continues a download that was interrupted; uses HTTPS_PROXY and NO_PROXY",
     )
     .argument("<name>", "model of `models catalogue`")
     .option("--directory <dir>", "where the file or the model's folder is put", ".")
@@ -55,7 +55,10 @@ async function findEntry(name: string): Promise<CatalogueEntry> {
   const { CATALOGUE } = await import("../services/models/catalogue.ts");
   const entry = CATALOGUE.find((one) => one.name === name);
   if (!entry)
-    throw new CommandError("not_found", `The catalogue has no model ${name}: see shruti models catalogue.`);
+    throw new CommandError(
+      "not_found",
+      `The catalogue has no model ${name}: see shruti models catalogue. Models of faster-whisper and OpenAI on this machine need no download: shruti models add takes them.`,
+    );
   return entry;
 }
 

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { engineOf, type InstalledModel } from "../domain/model.ts";
+import { describeVerdicts, noticeOf } from "../domain/trial.ts";
 import type { MeasuredFigures, ModelService } from "../services/models/models.ts";
 import type { SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -33,7 +34,7 @@ export function registerModels(program: Command, context: CliContext): void {
         model.version,
         megabytes(model.bytes),
         model.languages.map(({ code }) => code).join(" "),
-        model.notice ?? "",
+        noticeOf(model) ?? "",
       ]);
       context.printTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows);
       const installed = service.speakerWeightKinds();
@@ -172,6 +173,7 @@ function fieldsOf(model: InstalledModel): [string, string][] {
     ["Licence", model.licence],
     ["Source", model.source],
     ["Notice", model.notice ?? "–"],
+    ["Trial", describeVerdicts(model) ?? "not tried"],
     ["Weights", Object.values(model.files).join(", ")],
     ["Size", `${megabytes(model.bytes)} MB`],
     ["SHA-256", model.sha256],
@@ -218,6 +220,6 @@ function measuredJson({ wordErrorRate, characterErrorRate, ...rest }: MeasuredFi
 function describeDefault(service: ModelService): string {
   const model = service.findDefault();
   if (!model) return "No installed model is the default: requests that name none are refused.";
-  const notice = model.notice === undefined ? "" : ` (${model.notice})`;
-  return `Requests that name no model use ${model.id}${notice}.`;
+  const notice = noticeOf(model);
+  return `Requests that name no model use ${model.id}${notice === undefined ? "" : ` (${notice})`}.`;
 }

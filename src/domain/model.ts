@@ -1,5 +1,6 @@
 import type { CtcFeatures, TokenSpan } from "./ctc-settings.ts";
 import type { Mode } from "./transcription.ts";
+import type { TrialVerdict } from "./trial.ts";
 
 /** A language that a model knows, and the modes that it has in it. */
 export type ModelLanguage = {
@@ -10,6 +11,8 @@ export type ModelLanguage = {
   decoderLanguage?: string;
   /** Only of CTC families: the tokens of this language; left out: all tokens may be written. */
   tokenSpan?: TokenSpan;
+  /** What the trial has found when the model was added; left out: it was not tried in this language. */
+  trial?: TrialVerdict;
 };
 
 /** Returns the code under which a model knows the language of a request. */

@@ -68,7 +68,10 @@ describe("the executable", () => {
       err: "",
     });
     const { trial, path } = JSON.parse(added.out);
-    expect(trial.heard).toBe("अभी दस बजे और दस मिनट हैं");
+    expect(trial.languages).toMatchObject([
+      { language: "en", verdict: "weak" },
+      { language: "hi", verdict: "understood", heard: "अभी दस बजे और दस मिनट हैं" },
+    ]);
     expect(readdirSync(models).sort()).toEqual(["demo-hf-q5_1.bin", "demo-hf-q5_1.toml"]);
     expect(statSync(path).mode & 0o777).toBe(0o644);
   }, 120_000);

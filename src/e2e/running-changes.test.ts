@@ -134,7 +134,7 @@ describe("models", () => {
     expect(await modelThatAnswers()).toBe("third");
     await installation.output("models", "default", "second");
     const removed = await installation.command("models", "remove", "third");
-    expect(removed).toMatchObject({ code: 0, err: expect.stringContaining("use second.") });
+    expect(removed).toMatchObject({ code: 0, err: expect.stringContaining("use second (trial") });
     await until("it is gone", async () => (await listed()).every(({ id }) => id !== "third"), IN_FORCE_MS);
     expect(await refusal(start(api, { model: "third" }))).toBe("422 invalid_request model");
     expect(await modelThatAnswers()).toBe("second");

@@ -19,6 +19,8 @@ const SMALL_FILES = [
   "pytorch_model.bin.index.json",
   "tokenizer.json",
   "vocab.json",
+  "vocabulary.json",
+  "vocabulary.txt",
 ];
 const MAX_SMALL_BYTES = 64 * 1024 * 1024;
 /** Whisper large in 64-bit values has 12.4 GB. */
@@ -74,7 +76,10 @@ function findCheckpoint(archive: SourceFile, entries: readonly ZipEntry[]): stri
   const top = Math.min(...found.map(depthOf));
   const [folder, ...others] = found.filter((one) => depthOf(one) === top);
   if (folder === undefined) {
-    throw new ImportError(archive.name, `it holds no folder with ${CONFIG} and weights of transformers`);
+    throw new ImportError(
+      archive.name,
+      `it holds no folder with ${CONFIG} and weights of transformers or CTranslate2`,
+    );
   }
   if (others.length > 0) {
     const list = [folder, ...others].slice(0, 3).join(", ");

@@ -36,13 +36,21 @@ export function isWeightsName(name: string): boolean {
   return /^(?:model|pytorch_model)[\w.-]*\.(?:safetensors|bin)$/.test(name);
 }
 
+const findFormat = (folder: CheckpointFolder) =>
+  FORMATS.find((one) => hasFile(folder, one.file) || hasFile(folder, indexOf(one)));
+
+/** Reports whether a folder has weights of transformers. */
+export function hasCheckpoint(folder: CheckpointFolder): boolean {
+  return findFormat(folder) !== undefined;
+}
+
 /**
  * Lists the tensors of a folder: of a single file, or of the shards that an index names.
  *
  * @throws ImportError
  */
 export async function openCheckpoint(folder: CheckpointFolder): Promise<Checkpoint> {
-  const format = FORMATS.find((one) => hasFile(folder, one.file) || hasFile(folder, indexOf(one)));
+  const format = findFormat(folder);
   if (!format) throw new ImportError(FORMATS[0]?.file ?? "", whyNoWeights(folder));
   const map = hasFile(folder, format.file) ? undefined : readIndex(folder, indexOf(format));
   const names = map ? [...new Set(map.values())] : [format.file];
@@ -103,7 +111,6 @@ function whyNoWeights(folder: CheckpointFolder): string {
   const others: [string, string][] = [
     ["flax_model.msgpack", "Flax"],
     ["tf_model.h5", "TensorFlow"],
-    ["model.bin", "CTranslate2 (faster-whisper)"],
   ];
   const other = others.find(([name]) => hasFile(folder, name));
   if (other)

@@ -1,15 +1,26 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sha256Hex } from "../lib/sha256.ts";
 import {
+  type MadeFolder,
   type MadeForm,
   type MadeType,
+  makeOpenAiFile,
   makeTensors,
+  makeWords,
   SMALL_SHAPE,
   writeCheckpoint,
 } from "../testing/checkpoint-makers.ts";
+import {
+  listTokens,
+  type MadeQuantization,
+  roundedTensors,
+  writeCt2Folder,
+} from "../testing/ctranslate2-maker.ts";
+import { makeZip } from "../testing/zip-maker.ts";
+import { readCarriedVocabulary } from "./carried-vocabulary.ts";
 import { importModel } from "./import-worker.ts";
 import type { ImportRequest } from "./protocol.ts";
 import type { WeightType } from "./quantise.ts";
@@ -91,11 +102,11 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let count = 0;
-async function convert(request: Pick<ImportRequest, "kind" | "source" | "type">) {
+async function convert(request: Pick<ImportRequest, "kind" | "source" | "type">, scratch = folder) {
   const output = join(folder, `${count++}.bin`);
   const progress: number[] = [];
   const imported = await importModel(
-    { ...request, output, scratch: folder, reserveBytes: 0 },
+    { ...request, output, scratch, reserveBytes: 0 },
     (done) => void progress.push(done),
   );
   expect(progress.at(-1)).toBeCloseTo(1);
@@ -134,6 +145,75 @@ describe.each(REFERENCE)(
     }, 60_000);
   },
 );
+
+describe("the same weights give the same file, byte for byte", () => {
+  const shape = { ...SMALL_SHAPE, vocab: 51865 };
+  const tensors = makeTensors(shape);
+  const ofTransformers = async (name: string, made: Partial<MadeFolder>) => {
+    const source = writeCheckpoint(join(folder, name), {
+      ...{ shape, tensors, type: "F32", form: "safetensors" },
+      ...made,
+    });
+    return (await convert({ kind: "folder", source, type: "f16" })).sha256;
+  };
+
+  test.each<[MadeQuantization, Partial<MadeFolder>]>([
+    ["float32", {}],
+    ["float16", { type: "F16" }],
+    ["bfloat16", { type: "BF16" }],
+    ["int8", { tensors: roundedTensors(shape, tensors, "int8") }],
+    ["int8_float16", { tensors: roundedTensors(shape, tensors, "int8_float16") }],
+    ["int16", { tensors: roundedTensors(shape, tensors, "int16") }],
+  ])(
+    "in a folder of CTranslate2: %s",
+    async (quantization, made) => {
+      const source = writeCt2Folder(join(folder, `ct2-${quantization}`), { shape, tensors, quantization });
+      const expected = await ofTransformers(`of-${quantization}`, made);
+      const imported = await convert({ kind: "folder", source, type: "f16" });
+      expect(imported).toMatchObject({ sha256: expected, shape, sources: [{ name: "model.bin" }] });
+      // The newer list of tokens, and packed in a ZIP.
+      const list = JSON.stringify(listTokens({ shape }));
+      const entries = ["config.json", "model.bin"].map((name) => ({
+        name: `whisper/${name}`,
+        content: readFileSync(join(source, name)),
+        isPacked: name.endsWith(".json"),
+      }));
+      const zip = join(folder, `${quantization}.zip`);
+      writeFileSync(
+        zip,
+        makeZip([
+          ...entries,
+          { name: "whisper/vocabulary.json", content: Buffer.from(list), isPacked: true },
+        ]),
+      );
+      const scratch = join(folder, `scratch-${quantization}`);
+      mkdirSync(scratch);
+      expect((await convert({ kind: "zip", source: zip, type: "f16" }, scratch)).sha256).toBe(expected);
+    },
+    60_000,
+  );
+
+  test.each([
+    ["multilingual", 51865],
+    ["gpt2", 51864],
+  ] as const)(
+    "in a checkpoint of OpenAI with the vocabulary %s",
+    async (name, vocab) => {
+      const words = await readCarriedVocabulary(name);
+      const own = { ...shape, vocab };
+      const ownTensors = makeTensors(own);
+      const path = join(folder, `${name}.pt`);
+      writeFileSync(path, makeOpenAiFile(own, ownTensors, "F16"));
+      const expected = await ofTransformers(`of-${name}`, {
+        ...{ shape: own, tensors: ownTensors, type: "F16", words: makeWords(vocab, words) },
+      });
+      expect(await convert({ kind: "openai", source: path, type: "f16" })).toMatchObject({
+        ...{ sha256: expected, shape: own, sources: [{ name: `${name}.pt` }] },
+      });
+    },
+    60_000,
+  );
+});
 
 test("the origin of the weights is known by hash", async () => {
   const source = writeCheckpoint(join(folder, "origin"), {

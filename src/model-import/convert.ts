@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { openCheckpoint } from "./checkpoint.ts";
+import { isCt2Folder, openCt2Folder } from "./ctranslate2.ts";
 import { type ByteSink, int32, openSink } from "./ggml-writer.ts";
 import { createHalfReader, type HalfReader, SLICE_VALUES } from "./halves.ts";
 import { ImportError } from "./import-error.ts";
 import { FILTER_BINS, melFilters } from "./mel-filters.ts";
+import type { OpenModel } from "./open-model.ts";
 import { quantise, WEIGHT_CODES, type WeightType, weightBytes } from "./quantise.ts";
 import type { CheckpointFolder, SourceFile } from "./source-file.ts";
 import type { StoredTensor } from "./stored-tensor.ts";
@@ -34,17 +36,31 @@ const MAGIC = 0x67676d6c;
 const PREFIX = "model.";
 
 /**
- * Converts a folder of transformers with a Whisper model into a ggml file. The f16 file is equal, byte for byte, to that of
- * whisper.cpp's own `convert-h5-to-ggml.py`, and the others to what its quantize program makes of that file.
+ * Converts a folder of transformers or CTranslate2 with a Whisper model into a ggml file. Of transformers, the f16 file is
+ * equal, byte for byte, to that of whisper.cpp's own `convert-h5-to-ggml.py`, and the others to what its quantize program
+ * makes of that file. Of CTranslate2, it is equal to the one of the same weights in a folder of transformers.
  *
  * @throws ImportError when anything about the folder is not as it must be; the file system's error
  */
-export async function convertWhisper(folder: CheckpointFolder, options: ConvertOptions): Promise<Imported> {
+export async function convertFolder(folder: CheckpointFolder, options: ConvertOptions): Promise<Imported> {
+  return convertModel(isCt2Folder(folder) ? openCt2Folder(folder) : await openHuggingFace(folder), options);
+}
+
+async function openHuggingFace(folder: CheckpointFolder): Promise<OpenModel> {
   const shape = readWhisperConfig(folder);
   const tokens = readVocabulary(folder, shape.vocab);
-  const checkpoint = await openCheckpoint(folder);
+  return { shape, tokens, sizesFrom: "config.json", ...(await openCheckpoint(folder)) };
+}
+
+/**
+ * Converts an opened model into a ggml file, and closes it.
+ *
+ * @throws as `convertFolder`
+ */
+export async function convertModel(model: OpenModel, options: ConvertOptions): Promise<Imported> {
+  const { shape, tokens } = model;
   try {
-    const found = matchTensors(checkpoint.tensors, shape);
+    const found = matchTensors(model);
     const reader = createHalfReader();
     const total = found.list.reduce((sum, { source }) => sum + source.elements, 0);
     let done = 0;
@@ -63,10 +79,10 @@ export async function convertWhisper(folder: CheckpointFolder, options: ConvertO
     for (const { tensor, source } of found.list)
       writeTensor({ tensor, source, reader, sink, advance }, options.type);
     checkOutputLayer(found, shape);
-    const sources = hashSources(checkpoint.files, (share) => options.onProgress(0.75 + 0.25 * share));
+    const sources = hashSources(model.files, (share) => options.onProgress(0.75 + 0.25 * share));
     return { sha256: sink.finish(), bytes, shape, tensors: found.list.length, sources };
   } finally {
-    checkpoint.close();
+    model.close();
   }
 }
 
@@ -77,7 +93,7 @@ type Found = {
 };
 
 /** Finds every tensor of the model in a checkpoint. A checkpoint of the bare model has names without `model.`. */
-function matchTensors(stored: ReadonlyMap<string, StoredTensor>, shape: WhisperShape): Found {
+function matchTensors({ tensors: stored, shape, sizesFrom }: OpenModel): Found {
   const file = stored.values().next().value?.file.name ?? "weights";
   const hasPrefix = stored.has(`${PREFIX}${TOKEN_EMBEDDING}`);
   const left = new Map(stored);
@@ -93,7 +109,7 @@ function matchTensors(stored: ReadonlyMap<string, StoredTensor>, shape: WhisperS
     if (source.shape.join() !== tensor.sourceShape.join()) {
       throw new ImportError(
         source.file.name,
-        `the tensor ${name} is ${source.shape.join(" × ")}; config.json says ${tensor.sourceShape.join(" × ")}`,
+        `the tensor ${source.label ?? name} is ${source.shape.join(" × ")}; ${sizesFrom} says ${tensor.sourceShape.join(" × ")}`,
       );
     }
     return { tensor, source };
@@ -106,7 +122,7 @@ function matchTensors(stored: ReadonlyMap<string, StoredTensor>, shape: WhisperS
       : "";
     throw new ImportError(
       unknown[1].file.name,
-      `the tensor ${unknown[0]} belongs to no Whisper model${hint}`,
+      `the tensor ${unknown[1].label ?? unknown[0]} belongs to no Whisper model${hint}`,
     );
   }
   const embedding = list.find(({ tensor }) => tensor.sourceName === TOKEN_EMBEDDING)?.source;
@@ -158,7 +174,7 @@ type Writing = {
 function writeTensor({ tensor, source, reader, sink, advance }: Writing, type: WeightType): void {
   const stored = typeOf(tensor, type);
   sink.write(tensorHead(tensor, type));
-  for (const halves of reader.slices(source, tensor.sourceName)) {
+  for (const halves of reader.slices(source, source.label ?? tensor.sourceName)) {
     sink.write(encode(halves, stored));
     advance(halves.length);
   }

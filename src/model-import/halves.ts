@@ -1,5 +1,5 @@
 import { ImportError } from "./import-error.ts";
-import { type StoredTensor, VALUE_BYTES } from "./stored-tensor.ts";
+import { type Scales, type StoredTensor, VALUE_BYTES, widthOf } from "./stored-tensor.ts";
 
 /** Values that are read and converted at once: memory does not grow with a tensor. */
 export const SLICE_VALUES = 1024 * 1024;
@@ -22,7 +22,12 @@ export function createHalfReader(): HalfReader {
   const halves = new Float16Array(SLICE_VALUES);
   const wide = new Uint32Array(SLICE_VALUES);
 
-  function convert(type: StoredTensor["type"], count: number): Float16Array<ArrayBuffer> {
+  /** @param first position of the first value in its tensor */
+  function convert(
+    { type, scales }: Pick<StoredTensor, "type" | "scales">,
+    first: number,
+    count: number,
+  ): Float16Array<ArrayBuffer> {
     const into = halves.subarray(0, count);
     switch (type) {
       case "F64":
@@ -38,24 +43,46 @@ export function createHalfReader(): HalfReader {
         const upper = new Uint16Array(raw, 0, count);
         for (let i = 0; i < count; i++) wide[i] = (upper[i] as number) << 16;
         into.set(new Float32Array(wide.buffer, 0, count));
+        break;
       }
+      case "I8":
+        divide(new Int8Array(raw, 0, count), first, scales, into);
+        break;
+      case "I16":
+        divide(new Int16Array(raw, 0, count), first, scales, into);
     }
     return into;
   }
 
   return {
-    *slices({ file, type, position, elements }, label) {
-      const width = VALUE_BYTES[type];
+    *slices(tensor, label) {
+      const { file, position, elements } = tensor;
+      const width = widthOf(tensor.type);
       for (let done = 0; done < elements; done += SLICE_VALUES) {
         const count = Math.min(SLICE_VALUES, elements - done);
         file.fill(new Uint8Array(raw, 0, count * width), position + done * width);
-        const into = convert(type, count);
+        const into = convert(tensor, done, count);
         const index = firstBad(into);
         if (index !== -1) throw unusable(file.name, label, into[index] as number);
         yield into;
       }
     },
   };
+}
+
+/** Turns whole numbers into weights: each is divided by the scale of its row. */
+function divide(
+  numbers: Int8Array | Int16Array,
+  first: number,
+  scales: Scales | undefined,
+  into: Float16Array,
+): void {
+  const { values = new Float32Array(), valuesPerRow = 1 } = scales ?? {};
+  const last = values.length - 1;
+  for (let i = 0; i < numbers.length; i++) {
+    const row = Math.min(Math.floor((first + i) / valuesPerRow), last);
+    into[i] = Math.fround((numbers[i] as number) / (values[row] as number));
+  }
 }
 
 /** Returns the position of the first value that is infinite or NaN; −1: there is none. Their exponents are all ones. */

@@ -5,8 +5,9 @@ import { errorMessage } from "../lib/error-message.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { inheritRights } from "../lib/rights.ts";
 import { unpackCheckpoint } from "./archive.ts";
-import { type ConvertOptions, convertWhisper, type Imported } from "./convert.ts";
+import { type ConvertOptions, convertFolder, convertModel, type Imported } from "./convert.ts";
 import { ImportError } from "./import-error.ts";
+import { openOpenAiCheckpoint } from "./openai-checkpoint.ts";
 import type { ImportReply, ImportRequest } from "./protocol.ts";
 import { requantise } from "./requantise.ts";
 import { openSource } from "./source-file.ts";
@@ -67,16 +68,17 @@ export async function importModel(
     createOutput: (bytes) => createOutput(request, bytes, requireSpace),
     onProgress,
   };
-  if (kind === "folder") return convertWhisper({ path: source }, options);
+  if (kind === "folder") return convertFolder({ path: source }, options);
   const file = openSource({ path: dirname(source) }, basename(source));
   try {
     if (kind === "ggml") return await requantise(file, options);
+    if (kind === "openai") return await convertModel(await openOpenAiCheckpoint(file), options);
     const folder = await unpackCheckpoint(file, {
       into: scratch,
       requireSpace,
       onProgress: (done) => onProgress(done / 3),
     });
-    return await convertWhisper(folder, { ...options, onProgress: (done) => onProgress((1 + 2 * done) / 3) });
+    return await convertFolder(folder, { ...options, onProgress: (done) => onProgress((1 + 2 * done) / 3) });
   } finally {
     file.close();
   }

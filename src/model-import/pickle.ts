@@ -76,7 +76,33 @@ const OP = {
  * @throws PickleError for anything else
  */
 export function readStateDict(data: Buffer): Map<string, PickledTensor> {
+  return tensorsOf(new PickleReader(data).read());
+}
+
+/**
+ * Reads a pickled checkpoint in the form of OpenAI's own: a dictionary with the sizes of the model (`dims`) and its
+ * state_dict (`model_state_dict`). Other entries are left out. It has the same bounds as `readStateDict`.
+ *
+ * @throws PickleError for anything else
+ */
+export function readOpenAiCheckpoint(data: Buffer): {
+  sizes: Map<string, number>;
+  tensors: Map<string, PickledTensor>;
+} {
   const state = new PickleReader(data).read();
+  const dims = state instanceof Map ? (state.get("dims") as unknown) : undefined;
+  if (!(state instanceof Map) || !(dims instanceof Map))
+    throw new PickleError("is not one of OpenAI's checkpoints: it has no dims");
+  const sizes = new Map<string, number>();
+  for (const [name, size] of dims) {
+    if (typeof name !== "string" || !isCount(size))
+      throw new PickleError("has a size that is not a whole number");
+    sizes.set(name, size);
+  }
+  return { sizes, tensors: tensorsOf(state.get("model_state_dict")) };
+}
+
+function tensorsOf(state: unknown): Map<string, PickledTensor> {
   if (!(state instanceof Map)) throw new PickleError("holds something else than a state_dict");
   const tensors = new Map<string, PickledTensor>();
   for (const [name, tensor] of state) {

@@ -6,8 +6,11 @@ export const IMPORT_COMMAND = "import-worker";
 
 /** What the process shall do. */
 export type ImportRequest = {
-  /** A folder or ZIP of transformers, or a ggml file with f16 weights. */
-  kind: "folder" | "zip" | "ggml";
+  /**
+   * A folder of transformers or CTranslate2, or a ZIP with one; a checkpoint of OpenAI's own program; or a ggml file with
+   * f16 weights.
+   */
+  kind: "folder" | "zip" | "openai" | "ggml";
   /** Absolute path. */
   source: string;
   type: WeightType;

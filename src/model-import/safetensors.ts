@@ -1,6 +1,6 @@
 import { ImportError } from "./import-error.ts";
 import { isJsonObject, parseJsonObject, type SourceFile } from "./source-file.ts";
-import { countElements, type StoredTensor, VALUE_BYTES, type ValueType } from "./stored-tensor.ts";
+import { countElements, type StoredTensor, VALUE_BYTES, type ValueType, widthOf } from "./stored-tensor.ts";
 
 /** Whisper's largest header is some 200 KB. The format itself allows 100 MB. */
 const MAX_HEADER_BYTES = 16 * 1024 * 1024;
@@ -55,7 +55,7 @@ function checkTiling(file: SourceFile, start: number, tensors: [string, StoredTe
       const what = tensor.position < end ? "overlaps another one" : "follows a gap";
       throw new ImportError(file.name, `the tensor ${name} ${what}`);
     }
-    end += tensor.elements * VALUE_BYTES[tensor.type];
+    end += tensor.elements * widthOf(tensor.type);
   }
   if (end !== file.bytes) throw new ImportError(file.name, `${file.bytes - end} bytes belong to no tensor`);
 }

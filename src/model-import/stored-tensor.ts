@@ -5,10 +5,26 @@ import type { SourceFile } from "./source-file.ts";
 export const VALUE_BYTES = { F64: 8, F32: 4, F16: 2, BF16: 2 } as const;
 export type ValueType = keyof typeof VALUE_BYTES;
 
+/** Types of whole numbers that CTranslate2 keeps weights in, with their bytes. The weight is the number divided by its row's scale. */
+export const SCALED_BYTES = { I8: 1, I16: 2 } as const;
+export type ScaledType = keyof typeof SCALED_BYTES;
+
+/** Scales of rows: one for each, or one for all. */
+export type Scales = { values: Float32Array; valuesPerRow: number };
+
+/** Returns the bytes of one value. */
+export function widthOf(type: ValueType | ScaledType): number {
+  return type === "I8" || type === "I16" ? SCALED_BYTES[type] : VALUE_BYTES[type];
+}
+
 /** Where the values of a tensor are: row by row, without gaps, little-endian. */
 export type StoredTensor = {
   file: SourceFile;
-  type: ValueType;
+  type: ValueType | ScaledType;
+  /** Of the types of whole numbers. */
+  scales?: Scales;
+  /** The name in the file, for messages, where it is not that of transformers. */
+  label?: string;
   /** The last dimension varies fastest. */
   shape: number[];
   /** Position of the first value in the file, bytes. */

@@ -1,5 +1,5 @@
 import { ImportError } from "./import-error.ts";
-import { type PickledTensor, PickleError, readStateDict } from "./pickle.ts";
+import { type PickledTensor, PickleError, readOpenAiCheckpoint, readStateDict } from "./pickle.ts";
 import type { SourceFile } from "./source-file.ts";
 import { countElements, type StoredTensor, VALUE_BYTES, type ValueType } from "./stored-tensor.ts";
 import { listZip, type ZipEntry } from "./zip-entries.ts";
@@ -21,6 +21,36 @@ const ZIP_MAGIC = 0x04034b50;
  * @throws ImportError
  */
 export async function readTorchFile(file: SourceFile): Promise<Map<string, StoredTensor>> {
+  const { pickle, entries, root } = await openArchive(file);
+  return locateAll(
+    file,
+    interpret(file, () => readStateDict(pickle)),
+    entries,
+    root,
+  );
+}
+
+/**
+ * Lists the sizes and the tensors of a checkpoint in the form of OpenAI's own, which torch.save has written.
+ *
+ * @throws ImportError
+ */
+export async function readOpenAiFile(
+  file: SourceFile,
+): Promise<{ sizes: Map<string, number>; tensors: Map<string, StoredTensor> }> {
+  const { pickle, entries, root } = await openArchive(file);
+  const { sizes, tensors } = interpret(file, () => readOpenAiCheckpoint(pickle));
+  return { sizes, tensors: locateAll(file, tensors, entries, root) };
+}
+
+type Archive = {
+  pickle: Buffer;
+  entries: Map<string, ZipEntry>;
+  /** The folder in the archive, with a slash at its end. */
+  root: string;
+};
+
+async function openArchive(file: SourceFile): Promise<Archive> {
   const refuse = (reason: string) => new ImportError(file.name, reason);
   if (file.bytes < 4 || file.read(0, 4).readUInt32LE() !== ZIP_MAGIC) {
     throw refuse(
@@ -43,16 +73,24 @@ export async function readTorchFile(file: SourceFile): Promise<Map<string, Store
   const pickle = entries.get(pickleName) as ZipEntry;
   if (pickle.bytes > MAX_PICKLE_BYTES)
     throw refuse(`its ${PICKLE_NAME} is larger than ${MAX_PICKLE_BYTES} bytes`);
+  return { pickle: readEntry(file, pickle), entries, root };
+}
+
+function locateAll(
+  file: SourceFile,
+  pickled: ReadonlyMap<string, PickledTensor>,
+  entries: ReadonlyMap<string, ZipEntry>,
+  root: string,
+): Map<string, StoredTensor> {
   const tensors = new Map<string, StoredTensor>();
-  for (const [name, tensor] of readPickle(file, readEntry(file, pickle))) {
+  for (const [name, tensor] of pickled)
     tensors.set(name, locate(file, name, tensor, entries.get(`${root}data/${tensor.storage.key}`)));
-  }
   return tensors;
 }
 
-function readPickle(file: SourceFile, data: Buffer): Map<string, PickledTensor> {
+function interpret<T>(file: SourceFile, read: () => T): T {
   try {
-    return readStateDict(data);
+    return read();
   } catch (error) {
     if (error instanceof PickleError) throw new ImportError(file.name, `its pickle ${error.message}`);
     throw error;

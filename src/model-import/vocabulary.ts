@@ -1,5 +1,5 @@
 import { ImportError } from "./import-error.ts";
-import { type CheckpointFolder, hasFile, isJsonObject, readJsonFile } from "./source-file.ts";
+import { type CheckpointFolder, hasFile, isJsonObject, openSource, readJsonFile } from "./source-file.ts";
 import { ENGLISH_VOCAB } from "./whisper-config.ts";
 
 const WORDS_FILE = "vocab.json";
@@ -40,6 +40,59 @@ export function readVocabulary(folder: CheckpointFolder, vocab: number): Buffer[
     throw new ImportError(words[0]?.file ?? WORDS_FILE, `it lists ${tokens.length} of ${end} text tokens`);
   }
   return tokens;
+}
+
+/** The lists of tokens that CTranslate2 writes: JSON, or one token on each line. */
+const LIST_FILES = ["vocabulary.json", "vocabulary.txt"] as const;
+
+/**
+ * Reads the bytes of each text token of a folder of CTranslate2, whose list has all tokens in the order of their numbers.
+ *
+ * @throws ImportError, as `readVocabulary` does
+ */
+export function readListedVocabulary(folder: CheckpointFolder, vocab: number): Buffer[] {
+  const name = LIST_FILES.find((file) => hasFile(folder, file));
+  if (name === undefined)
+    throw new ImportError(LIST_FILES[0], `neither this file nor ${LIST_FILES[1]} is there`);
+  const numbered = readList(folder, name).map((token, id) => ({ file: name, token, id }));
+  if (numbered.length !== vocab)
+    throw new ImportError(name, `it lists ${numbered.length} tokens, and the model has ${vocab}`);
+  const special = specialTokens(vocab);
+  const end = special.get("<|endoftext|>") ?? 0;
+  checkSpecialTokens(numbered, special, vocab);
+  return toBytes(numbered.slice(0, end));
+}
+
+function readList(folder: CheckpointFolder, name: string): string[] {
+  const file = openSource(folder, name);
+  try {
+    if (file.bytes > MAX_BYTES) throw new ImportError(name, `the file is larger than ${MAX_BYTES} bytes`);
+    const text = decodeText(name, file.read(0, file.bytes));
+    if (name.endsWith(".txt")) return text.replace(/\n$/, "").split("\n");
+    return parseList(name, text);
+  } finally {
+    file.close();
+  }
+}
+
+function decodeText(name: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new ImportError(name, "the file is not UTF-8");
+  }
+}
+
+function parseList(name: string, text: string): string[] {
+  let list: unknown;
+  try {
+    list = JSON.parse(text);
+  } catch {
+    throw new ImportError(name, "the file is not valid JSON");
+  }
+  if (!Array.isArray(list) || !list.every((token) => typeof token === "string"))
+    throw new ImportError(name, "the file is not a list of texts");
+  return list;
 }
 
 function readWords(folder: CheckpointFolder, tokenizer: Record<string, unknown> | undefined): Numbered[] {

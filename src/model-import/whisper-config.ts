@@ -51,7 +51,7 @@ export function readWhisperConfig(folder: CheckpointFolder): WhisperShape {
     textLayers: whole(config, "decoder_layers"),
     mels: whole(config, "num_mel_bins"),
   };
-  checkShape(shape);
+  checkShape(FILE, shape);
   require(config, "max_source_positions", AUDIO_CONTEXT);
   require(config, "max_target_positions", TEXT_CONTEXT);
   require(config, "encoder_ffn_dim", 4 * shape.state);
@@ -81,8 +81,14 @@ function checkArchitecture(config: JsonObject): void {
 }
 const GENERATIVE = ["WhisperForConditionalGeneration", "WhisperModel"];
 
-function checkShape({ vocab, state, mels, ...shape }: WhisperShape): void {
-  const refuse = (reason: string) => new ImportError(FILE, reason);
+/**
+ * Checks that whisper.cpp computes models of these sizes.
+ *
+ * @param file the file that gives the sizes
+ * @throws ImportError
+ */
+export function checkShape(file: string, { vocab, state, mels, ...shape }: WhisperShape): void {
+  const refuse = (reason: string) => new ImportError(file, reason);
   if (!VOCABS.includes(vocab)) {
     throw refuse(
       `vocab_size is ${vocab}; whisper.cpp knows ${VOCABS.join(", ")}. Tokens may have been added`,

@@ -56,8 +56,7 @@ export function makeWords(vocab: number, words?: readonly Uint8Array[]): Record<
   const end = endOf(vocab);
   const ids: Record<string, number> = {};
   const given = words ?? Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte));
-  for (const bytes of given)
-    ids[Array.from(bytes, (byte) => CHARACTERS[byte]).join("")] = Object.keys(ids).length;
+  for (const [id, bytes] of given.entries()) ids[Array.from(bytes, (byte) => CHARACTERS[byte]).join("")] = id;
   const count = vocab === 51864 ? end : end - 1;
   for (let id = Object.keys(ids).length; id < count; id++) ids[`Ġ${id.toString(36)}à¤¼`] = id;
   if (vocab !== 51864) ids[""] = end - 1;
@@ -193,6 +192,48 @@ export function makeTorchFile(tensors: readonly MadeTensor[], type: MadeType): B
   }
   entries.push({ name: "archive/version", content: Buffer.from("3\n") });
   return makeZip(entries);
+}
+
+/** The sizes of a model under OpenAI's names. */
+export function openAiSizes(shape: WhisperShape): Record<string, number> {
+  return {
+    ...{ n_mels: shape.mels, n_vocab: shape.vocab, n_audio_ctx: 1500, n_audio_state: shape.state },
+    ...{ n_audio_head: shape.audioHeads, n_audio_layer: shape.audioLayers, n_text_ctx: 448 },
+    ...{ n_text_state: shape.state, n_text_head: shape.textHeads, n_text_layer: shape.textLayers },
+  };
+}
+
+/** Makes a file as OpenAI's program loads it, of tensors with the names of transformers. */
+export function makeOpenAiFile(
+  shape: WhisperShape,
+  tensors: readonly MadeTensor[],
+  type: MadeType,
+  { sizes = openAiSizes(shape), root = "base" }: { sizes?: Record<string, number>; root?: string } = {},
+): Buffer {
+  const names = new Map(whisperTensors(shape).map(({ sourceName, ggmlName }) => [sourceName, ggmlName]));
+  const items = tensors.map((tensor, key): [string, Buffer] => [
+    names.get(tensor.name.slice("model.".length)) ?? tensor.name,
+    pickledTensor(tensor, key, type),
+  ]);
+  const dictionary = (entries: readonly (readonly [string, Buffer])[]) =>
+    Buffer.concat([
+      op(0x7d, 0x28),
+      ...entries.flatMap(([name, value]) => [pickledText(name), value]),
+      op(0x75),
+    ]);
+  const pickle = Buffer.concat([
+    op(0x80, 2),
+    dictionary([
+      ["dims", dictionary(Object.entries(sizes).map(([name, size]) => [name, int(size)] as const))],
+      ["model_state_dict", dictionary(items)],
+    ]),
+    op(0x2e),
+  ]);
+  return makeZip([
+    { name: `${root}/data.pkl`, content: pickle },
+    ...tensors.map(({ values }, key) => ({ name: `${root}/data/${key}`, content: valueBytes(values, type) })),
+    { name: `${root}/version`, content: Buffer.from("3\n") },
+  ]);
 }
 
 const op = (...bytes: number[]): Buffer => Buffer.from(bytes);

@@ -2,6 +2,7 @@ import type { Config } from "../../config/schema.ts";
 import type { Credit } from "../../domain/credit.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import { billedMsOf } from "../../domain/transcription.ts";
+import { noticeOf } from "../../domain/trial.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import type { ApiKey } from "../../services/api-keys.ts";
 import type { ModelService } from "../../services/models/models.ts";
@@ -96,6 +97,7 @@ export function toKey(key: ApiKey, nowMs: number): Key {
 }
 
 export function toModel(models: ModelService, model: InstalledModel): ConsoleModel {
+  const notice = noticeOf(model);
   return {
     id: model.id,
     object: "model",
@@ -108,7 +110,7 @@ export function toModel(models: ModelService, model: InstalledModel): ConsoleMod
     bytes: model.bytes,
     licence: model.licence,
     source: model.source,
-    ...(model.notice === undefined ? {} : { notice: model.notice }),
+    ...(notice === undefined ? {} : { notice }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { InstalledModel } from "../../domain/model.ts";
+import { noticeOf } from "../../domain/trial.ts";
 import type { ModelService } from "../../services/models/models.ts";
 import { requireOrganization } from "../../store/organizations.ts";
 import type { HttpDeps } from "../deps.ts";
@@ -40,6 +41,7 @@ function toResponse(
 ): Model {
   const { modes, capabilities, diarization, limits } = models.describe(model);
   const { synchronous, asynchronous } = limits;
+  const notice = noticeOf(model);
   return {
     id: model.id,
     object: "model",
@@ -64,6 +66,6 @@ function toResponse(
       },
     },
     price_paise_per_audio_hour: pricePaisePerAudioHour,
-    ...(model.notice === undefined ? {} : { notice: model.notice }),
+    ...(notice === undefined ? {} : { notice }),
   };
 }

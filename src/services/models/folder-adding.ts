@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path";
 import { languageOf } from "../../domain/languages.ts";
 import type { InstalledModel, ModelLanguage, ModelManifest, ModelPart } from "../../domain/model.ts";
 import {
+  type Adding,
   type AddModelOptions,
   type CtcFolderInfo,
   checkManifest,
@@ -12,6 +13,7 @@ import {
   orInvalid,
   requireFreeId,
   tryOut,
+  withVerdicts,
 } from "./model-adding.ts";
 import { discardStaged, partPaths, placeModelFolder, stageFolder } from "./model-files.ts";
 import type { ModelRegistry } from "./model-registry.ts";
@@ -42,6 +44,7 @@ export async function addCtcFolder(
   registry: ModelRegistry,
   folder: string,
   options: AddModelOptions,
+  { isRehearsal }: Adding,
 ): Promise<InstalledModel> {
   const check = (path: string) => checkCtcFiles(join(path, MODEL_NAME), join(path, TOKENS_NAME));
   const info = orInvalid(() => check(folder));
@@ -60,12 +63,14 @@ export async function addCtcFolder(
   try {
     // The engine will load the copy, and the original may have changed since the first check.
     orInvalid(() => check(staged.path));
-    const manifest = manifestOf(id, staged.parts, info, languages, options);
-    if (options.sha256 !== undefined && options.sha256 !== manifest.sha256) {
-      throw invalidFile(`The SHA-256 of ${MODEL_NAME} is ${manifest.sha256}, not ${options.sha256}.`);
+    const untried = manifestOf(id, staged.parts, info, languages, options);
+    if (options.sha256 !== undefined && options.sha256 !== untried.sha256) {
+      throw invalidFile(`The SHA-256 of ${MODEL_NAME} is ${untried.sha256}, not ${options.sha256}.`);
     }
     const files = partPaths(staged.path, staged.parts);
-    await tryOut(tryOutModel, { ...manifest, files, bytes: staged.bytes, embedded: false });
+    const model = { ...untried, files, bytes: staged.bytes, embedded: false };
+    const manifest = withVerdicts(untried, await tryOut(tryOutModel, model));
+    if (isRehearsal) return { ...model, languages: manifest.languages };
     await keepDefault(registry, id, () => placeModelFolder(registry.directory, staged, manifest));
   } finally {
     await discardStaged(staged);

@@ -9,6 +9,7 @@ import type {
   ModelManifest,
 } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
+import { isFailedTrial, type TrialVerdict } from "../../domain/trial.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import { discardStaged, placeModel } from "./model-files.ts";
@@ -51,11 +52,18 @@ export type ModelAddingDeps = {
   checkCtcFiles: (modelPath: string, tokensPath: string) => CtcFolderInfo;
   /**
    * Recognizes some sound with a model before it is installed; left out: models are not tried.
+   * @returns what it has found, by the codes of languages
    * @throws Error with the reason why it must not be installed
    */
-  tryOutModel?: (model: InstalledModel) => Promise<void>;
+  tryOutModel?: (model: InstalledModel) => Promise<TrialVerdicts>;
   log: Log;
 };
+
+/** What a trial has found, by the codes of languages. */
+export type TrialVerdicts = ReadonlyMap<string, TrialVerdict>;
+
+/** Whether a model is only checked and tried, and not installed. */
+export type Adding = { isRehearsal: boolean };
 
 /** What the files of a CTC model say. */
 export type CtcFolderInfo = {
@@ -78,6 +86,7 @@ export async function addModel(
   registry: ModelRegistry,
   source: ModelSource,
   options: AddModelOptions,
+  { isRehearsal }: Adding,
 ): Promise<InstalledModel> {
   orInvalid(source.check);
   const id = requireFreeId(registry, options.id ?? idFromName(source.name));
@@ -95,15 +104,16 @@ export async function addModel(
       orInvalid(() => checkModelFile(staged.path)),
     );
     const { origin, licence } = staged;
-    const manifest = manifestOf(id, staged.sha256, languages, {
+    const untried = manifestOf(id, staged.sha256, languages, {
       ...(origin === undefined ? {} : { source: origin }),
       ...(licence === undefined ? {} : { licence }),
       ...describe,
     });
-    checkManifest(manifest);
-    const files = { weights: staged.path };
-    await tryOut(tryOutModel, { ...manifest, files, bytes: staged.bytes, embedded: false });
+    checkManifest(untried);
+    const model = { ...untried, files: { weights: staged.path }, bytes: staged.bytes, embedded: false };
+    const manifest = withVerdicts(untried, await tryOut(tryOutModel, model));
     requireFreeId(registry, id);
+    if (isRehearsal) return { ...model, languages: manifest.languages };
     await keepDefault(registry, id, () => placeModel(registry.directory, staged, manifest));
   } finally {
     await discardStaged(staged);
@@ -112,23 +122,40 @@ export async function addModel(
   return registry.requireInstalled(id);
 }
 
-/** Tries a model with its temporary files. @throws AppError `invalid_request` when it must not be installed */
+/**
+ * Tries a model with its temporary files.
+ *
+ * @returns nothing for all languages where models are not tried
+ * @throws AppError `invalid_request` when it must not be installed
+ */
 export async function tryOut(
   tryOutModel: ModelAddingDeps["tryOutModel"],
   model: InstalledModel,
-): Promise<void> {
+): Promise<TrialVerdicts> {
   try {
-    await tryOutModel?.(model);
+    return (await tryOutModel?.(model)) ?? new Map();
   } catch (error) {
     throw invalidFile(errorMessage(error));
   }
+}
+
+/** Writes the verdicts of a trial into a manifest. */
+export function withVerdicts(manifest: ModelManifest, verdicts: TrialVerdicts): ModelManifest {
+  const languages = manifest.languages.map((language) => {
+    const trial = verdicts.get(language.code);
+    return trial === undefined ? language : { ...language, trial };
+  });
+  return { ...manifest, languages };
 }
 
 function languagesOf(options: AddModelOptions, info: { multilingual: boolean }): ModelLanguage[] {
   return (options.languages ?? defaultLanguages(info)).map(fillLanguage);
 }
 
-/** Places a model. The first one becomes the default; with another one, the default stays as it was. */
+/**
+ * Places a model. The first one becomes the default. With another one the default stays as it was, unless the new
+ * model knows all its languages and more, and an admin has not chosen it.
+ */
 export async function keepDefault(
   registry: ModelRegistry,
   id: string,
@@ -136,10 +163,18 @@ export async function keepDefault(
 ): Promise<void> {
   const isFirst = registry.installed().length === 0;
   const previous = registry.findDefault();
+  const isByItself = registry.isDefaultByItself();
   await place();
-  if (isFirst) registry.choose(id);
+  if (isFirst || (previous && isByItself && knowsMore(registry.requireInstalled(id), previous)))
+    registry.choose(id, true);
   // The previous model was the default because it was the only one. It stays the default.
-  else if (registry.namedDefault() === undefined && previous) registry.choose(previous.id);
+  else if (registry.namedDefault() === undefined && previous) registry.choose(previous.id, true);
+}
+
+/** Reports whether a model has all languages of another one and more, and has failed its trial in none of those. */
+function knowsMore({ languages }: InstalledModel, other: InstalledModel): boolean {
+  const usable = new Set(languages.filter(({ trial }) => !isFailedTrial(trial)).map(({ code }) => code));
+  return languages.length > other.languages.length && other.languages.every(({ code }) => usable.has(code));
 }
 
 /** Makes the error for a file of weights that cannot be used. */

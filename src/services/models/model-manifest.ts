@@ -14,6 +14,7 @@ import {
   type WhisperTuning,
 } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
+import { TRIAL_VERDICTS, type TrialVerdict } from "../../domain/trial.ts";
 import { readToml, TomlError } from "../../lib/toml.ts";
 
 /** A manifest that cannot be used. The message names file, line and key. */
@@ -87,6 +88,7 @@ const LANGUAGE_KEYS: Record<string, Check> = {
   },
   decoder_language: matching(/^[a-z]{2,3}$/, "one of whisper's language codes"),
   token_span: (value) => (toSpan(value) ? undefined : "must be the numbers of its first and last token"),
+  trial: oneOf(TRIAL_VERDICTS),
 };
 const DECODING_KEYS: Record<string, Check> = {
   beam_size: within(1, 8, true),
@@ -262,12 +264,14 @@ function toLanguage(
     modes,
     decoder_language: decoderLanguage,
     token_span: span,
+    trial,
   } = table as {
     code?: string;
     name?: string;
     modes?: Mode[];
     decoder_language?: string;
     token_span?: unknown;
+    trial?: TrialVerdict;
   };
   const isWhisper = family === "whisper";
   if (code === undefined) return fail("code", "is missing");
@@ -284,9 +288,10 @@ function toLanguage(
     code,
     name: name ?? known?.name ?? code,
     modes,
-    ...given<Pick<ModelLanguage, "decoderLanguage" | "tokenSpan">>({
+    ...given<Pick<ModelLanguage, "decoderLanguage" | "tokenSpan" | "trial">>({
       decoderLanguage,
       tokenSpan: toSpan(span),
+      trial,
     }),
   };
 }
@@ -380,13 +385,14 @@ export function renderManifest(manifest: ModelManifest): string {
     add("name", name);
     add("sha256", sha256);
   }
-  for (const { code, name, modes, decoderLanguage, tokenSpan } of manifest.languages) {
+  for (const { code, name, modes, decoderLanguage, tokenSpan, trial } of manifest.languages) {
     lines.push("", "[[languages]]");
     add("code", code);
     add("name", name);
     add("modes", modes);
     add("decoder_language", decoderLanguage);
     add("token_span", tokenSpan && [tokenSpan.first, tokenSpan.last]);
+    add("trial", trial);
   }
   lines.push("", "[decoding]");
   add("beam_size", whisper.beamSize);

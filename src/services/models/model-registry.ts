@@ -51,10 +51,16 @@ export type ModelRegistry = {
   routes(): Readonly<Record<string, string>>;
   /** Stores an admin's choices: the id of the model for each language; undefined removes a choice. */
   route(changes: Readonly<Record<string, string | undefined>>): void;
-  /** Reports whether an admin has chosen this id as the default. */
+  /** Reports whether this id is stored as the default. */
   isChosen(id: string): boolean;
-  /** Stores an admin's choice of the default; undefined removes it. */
-  choose(id: string | undefined): void;
+  /** Reports whether the default was chosen when models were added, and not by an admin. */
+  isDefaultByItself(): boolean;
+  /**
+   * Stores the default; undefined removes it.
+   *
+   * @param isByItself the program chooses, not an admin: a model that knows more may take its place
+   */
+  choose(id: string | undefined, isByItself?: boolean): void;
   /** Reads the choice again at the next call, because another process may have changed it. */
   forgetChoice(): void;
 };
@@ -75,7 +81,7 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
   const directory = modelDirectoryOf(config, dataDir);
   const scan = createModelScanner(directory);
   const logged = new Set<string>();
-  const choice = openChoice(deps, SETTING_NAMES.defaultModel, asText);
+  const choice = openChoice(deps, SETTING_NAMES.defaultModel, asDefault);
   const routing = openChoice(deps, SETTING_NAMES.languageModels, asTexts);
 
   function installed(): InstalledModel[] {
@@ -87,7 +93,7 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
     return models;
   }
 
-  const namedDefault = () => (config.models.default !== "" ? config.models.default : choice.read());
+  const namedDefault = () => (config.models.default !== "" ? config.models.default : choice.read()?.id);
   const routes = () => ({ ...routing.read(), ...config.models.languages });
 
   function available(): InstalledModel[] {
@@ -141,10 +147,11 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
       const after = kept.length === 0 ? undefined : Object.fromEntries(kept);
       routing.write(after, { action: "model.route", before, after: after ?? {} });
     },
-    isChosen: (id) => choice.read() === id,
-    choose(id) {
-      const before = choice.read() ?? null;
-      choice.write(id, {
+    isChosen: (id) => choice.read()?.id === id,
+    isDefaultByItself: () => config.models.default === "" && choice.read()?.isByItself !== false,
+    choose(id, isByItself = false) {
+      const before = choice.read()?.id ?? null;
+      choice.write(id === undefined ? undefined : { id, isByItself }, {
         ...{ action: "model.default", before: { default: before }, after: { default: id ?? null } },
         ...(id === undefined ? {} : { object: id }),
       });
@@ -156,7 +163,13 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
   };
 }
 
-const asText = (value: unknown) => (typeof value === "string" ? value : undefined);
+type DefaultChoice = { id: string; isByItself: boolean };
+
+/** Older versions have stored the id alone. */
+const asDefault = (value: unknown): DefaultChoice | undefined =>
+  typeof value === "string"
+    ? { id: value, isByItself: false }
+    : ((value ?? undefined) as DefaultChoice | undefined);
 const asTexts = (value: unknown) =>
   typeof value === "object" && value !== null ? (value as Record<string, string>) : undefined;
 

@@ -2,6 +2,7 @@ import { AppError } from "../../domain/errors.ts";
 import { knownModelsFor } from "../../domain/known-models.ts";
 import { languageOf } from "../../domain/languages.ts";
 import type { InstalledModel } from "../../domain/model.ts";
+import { isFailedTrial } from "../../domain/trial.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
 /** Which model recognizes a request that names none. */
@@ -37,10 +38,10 @@ export function noSuchModel(id: string, names: readonly string[]): AppError {
  * Finds the model for requests that name none.
  *
  * - A model that config file or admin have chosen for the language.
- * - Else the default, where it has the language.
- * - Else the only installed model that has the language. One inside the executable that is not the default serves only
- *   those who name it.
- * - Else the default. The request is then refused, because the default does not have the language.
+ * - Else the default, where it has the language and has not failed there while another model has understood it.
+ * - Else, of the models that have the language, the one with the best trial (`bestFor`). One inside the executable
+ *   that is not the default serves only those who name it.
+ * - Else the default. The request is then refused, because no model has the language.
  *
  * @param language left out: the default
  * @throws AppError `capacity_unavailable` when the chosen model is not installed, or when there is no default
@@ -77,9 +78,28 @@ function choose(choices: Choices, language: string): InstalledModel | undefined 
   const { models, standard } = choices;
   const routed = routedTo(choices, language);
   if (routed !== undefined) return models.find(({ id }) => id === routed);
-  if (!standard || speaks(standard, language)) return standard;
-  const [only, ...others] = models.filter((model) => !model.embedded && speaks(model, language));
-  return only && others.length === 0 ? only : standard;
+  return standard && bestFor(language, standard, models);
+}
+
+/**
+ * Finds the model for a language: the default, unless it lacks the language or has failed where another model has
+ * understood it; else the one with the best trial, then the largest.
+ */
+function bestFor(
+  language: string,
+  standard: InstalledModel,
+  models: readonly InstalledModel[],
+): InstalledModel {
+  const trialOf = ({ languages }: InstalledModel) => languages.find(({ code }) => code === language)?.trial;
+  const rank = (model: InstalledModel) => {
+    const trial = trialOf(model);
+    return trial === "understood" ? 0 : isFailedTrial(trial) ? 2 : 1;
+  };
+  const [best = standard] = models
+    .filter((model) => (model === standard || !model.embedded) && speaks(model, language))
+    .sort((a, b) => rank(a) - rank(b) || b.bytes - a.bytes || (a.id < b.id ? -1 : 1));
+  const isBeaten = rank(standard) === 2 && rank(best) === 0;
+  return speaks(standard, language) && !isBeaten ? standard : best;
 }
 
 function requireDefault(registry: ModelRegistry): InstalledModel {

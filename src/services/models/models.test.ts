@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { fileOf } from "../../domain/model.ts";
+import type { TrialVerdict } from "../../domain/trial.ts";
 import { checkCtcFiles } from "../../engine/ctc/ctc-files.ts";
 import { checkModelFile } from "../../engine/whisper/whisper-model-file.ts";
 import { silentLog } from "../../lib/log.ts";
@@ -37,7 +38,11 @@ function lookAt(path: string): { multilingual: boolean } {
 }
 
 /** Opens the models with the demonstration model alone inside the executable, unless others are given. */
-async function open(settings: Partial<Config["models"]> = {}, carried?: CarriedModels) {
+async function open(
+  settings: Partial<Config["models"]> = {},
+  carried?: CarriedModels,
+  verdicts: Record<string, TrialVerdict> = {},
+) {
   const carriedModels = carried ?? {
     models: (await extractCarriedModels(folder)).models.slice(-1),
     problems: [],
@@ -51,6 +56,7 @@ async function open(settings: Partial<Config["models"]> = {}, carried?: CarriedM
     clock: manualClock(),
     checkModelFile: lookAt,
     checkCtcFiles,
+    tryOutModel: async () => new Map(Object.entries(verdicts)),
   });
 }
 
@@ -387,10 +393,10 @@ describe("the model for a language", () => {
     return "none";
   };
 
-  test("is the chosen one, else the default, else the only one that has it", async () => {
+  test("is the chosen one, else the default, else one that has it", async () => {
     const models = await open2();
     const found = (language: string) => models.resolve(undefined, language).id;
-    expect(["hi", "en", "ta", "kn", "te", "or"].map(found)).toEqual(["a", "a", "b", "c", "a", "a"]);
+    expect(["hi", "en", "ta", "kn", "te", "or"].map(found)).toEqual(["a", "a", "b", "c", "c", "a"]);
     models.route({ hi: "b", te: "d" });
     expect(["hi", "en", "ta", "kn", "te"].map(found)).toEqual(["b", "a", "b", "c", "d"]);
     expect(models.resolve("a", "hi").id).toBe("a");
@@ -400,6 +406,47 @@ describe("the model for a language", () => {
     models.route({ hi: undefined });
     expect(models.routes()).toEqual({ te: "d" });
     expect(found("hi")).toBe("a");
+  });
+
+  test("is never one that does not know it, and the one with the best trial of several that do", async () => {
+    const models = await open();
+    const add = async (id: string, codes: string[], verdicts: Record<string, TrialVerdict>, extra = "") => {
+      const languages = codes.map((language) => ({ code: language }));
+      const tried = await open({}, undefined, verdicts);
+      await tried.add(weights(`${id}.bin`, `weights ${id}${extra}`), { languages });
+    };
+    const found = (language: string) => {
+      models.forgetCached();
+      return models.resolve(undefined, language).id;
+    };
+    await add("tiny.en", ["en"], { en: "weak" });
+    await add("base", ["en", "hi", "kn"], { en: "understood", hi: "loops" });
+    await add("hindi", ["hi"], { hi: "understood" });
+    await add("other-hindi", ["hi"], { hi: "loops" }, " with more bytes");
+    await add("kannada", ["kn"], { kn: "understood" });
+    await add("large-kannada", ["kn"], {}, " with more bytes");
+    // The second model knows all that the first one knows, and an admin has not chosen the first one.
+    expect(models.findDefault()?.id).toBe("base");
+    expect(["en", "hi", "kn", "or"].map(found)).toEqual(["base", "hindi", "base", "base"]);
+    models.setDefault("tiny.en");
+    expect(["en", "hi", "kn"].map(found)).toEqual(["tiny.en", "hindi", "kannada"]);
+    models.setDefault("large-kannada");
+    expect(["en", "hi", "kn"].map(found)).toEqual(["base", "hindi", "large-kannada"]);
+    const served = models.list().map((model) => [model.id, models.servedLanguages(model)]);
+    expect(Object.fromEntries(served)).toEqual({
+      ...{
+        "tiny.en": [],
+        base: ["en"],
+        hindi: ["hi"],
+        kannada: [],
+        "large-kannada": ["kn"],
+        "other-hindi": [],
+      },
+    });
+    await add("all", ["en", "hi", "kn", "ta"], {});
+    // An admin has chosen this default, so it stays.
+    models.forgetCached();
+    expect(models.findDefault()?.id).toBe("large-kannada");
   });
 
   test("the config file overrides the choice; another process may choose", async () => {

@@ -8,7 +8,13 @@ import { sha256OfFile } from "../../store/file-hash.ts";
 import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { type CarriedModels, extractCarriedModels } from "./carried-models.ts";
 import { addCtcFolder, isCtcFolder } from "./folder-adding.ts";
-import { type AddModelOptions, addModel, invalidFile, type ModelAddingDeps } from "./model-adding.ts";
+import {
+  type Adding,
+  type AddModelOptions,
+  addModel,
+  invalidFile,
+  type ModelAddingDeps,
+} from "./model-adding.ts";
 import { deleteCard, type MeasuredFigures, measuredFigures, recordFigures } from "./model-card.ts";
 import {
   type DiarizationMethod,
@@ -127,6 +133,8 @@ export type ModelService = {
    *   wrong option; `conflict` when the id is taken
    */
   add(source: string | ModelSource, options?: AddModelOptions): Promise<InstalledModel>;
+  /** Does what `add` does, and installs nothing. @returns the model as it would be installed */
+  rehearse(source: string | ModelSource, options?: AddModelOptions): Promise<InstalledModel>;
   /**
    * Checks and tries a model that comes with its own manifest, without installing it.
    *
@@ -189,7 +197,9 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
     addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
-    add: async (source, options = {}) => recordAdded(deps, await addFrom(deps, registry, source, options)),
+    add: async (source, options = {}) =>
+      recordAdded(deps, await addFrom(deps, registry, source, options, { isRehearsal: false })),
+    rehearse: (source, options = {}) => addFrom(deps, registry, source, options, { isRehearsal: true }),
     prepare: (files) => checkPrepared(deps, registry, files),
     addPrepared: async (model) => recordAdded(deps, await placePrepared(registry, model)),
     verify: (id, signal) => verifyModel(deps, registry, id, signal),
@@ -206,11 +216,12 @@ function addFrom(
   registry: ModelRegistry,
   source: string | ModelSource,
   options: AddModelOptions,
+  adding: Adding,
 ): Promise<InstalledModel> {
-  if (typeof source !== "string") return addModel(deps, registry, source, options);
+  if (typeof source !== "string") return addModel(deps, registry, source, options, adding);
   return isCtcFolder(source)
-    ? addCtcFolder(deps, registry, source, options)
-    : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options);
+    ? addCtcFolder(deps, registry, source, options, adding)
+    : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options, adding);
 }
 
 function recordAdded(deps: ModelServiceDeps, model: InstalledModel): InstalledModel {
