@@ -90,7 +90,7 @@ async function warmDefault(
 
 /** Compares the files of all models with their SHA-256, for `READ_WITHIN_MS` in all. */
 async function readModels(
-  models: Pick<ModelService, "list" | "verify">,
+  models: Pick<ModelService, "list" | "verify" | "verifySpeakerWeights">,
 ): Promise<Pick<EngineReport, "damagedModels" | "unreadModels">> {
   const signal = AbortSignal.timeout(READ_WITHIN_MS);
   const damagedModels: string[] = [];
@@ -104,6 +104,14 @@ async function readModels(
         unreadModels.push(`${id}: too large to be read here; \`shruti models verify ${id}\` reads it`);
       else damagedModels.push(`${id}: ${errorMessage(error)}`);
     }
+  }
+  try {
+    for (const { id, problems } of await models.verifySpeakerWeights(signal)) {
+      damagedModels.push(...problems.map((problem) => `speaker weights of the kind ${id}: ${problem}`));
+    }
+  } catch (error) {
+    if (signal.aborted) unreadModels.push("speaker weights: `shruti models verify` reads them");
+    else damagedModels.push(`speaker weights: ${errorMessage(error)}`);
   }
   return { damagedModels, unreadModels };
 }

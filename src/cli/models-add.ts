@@ -94,19 +94,38 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
     .action(async (path: string, options: AddArguments, command: Command) => {
       if (options.kind === undefined) return addModel(context, path, options);
       const given = Object.keys(options).filter((name) => command.getOptionValueSource(name) === "cli");
-      if (given.length > 1) throw new CommandError("usage", "With --kind there are no other options.");
-      return addSpeakerWeights(context, path, options.kind);
+      const other = given.find((name) => !WITH_KIND.has(name));
+      if (other !== undefined) {
+        throw new CommandError(
+          "usage",
+          "With --kind there are only --licence, --source, --sha256 and --json.",
+        );
+      }
+      return addSpeakerWeights(context, path, options.kind, options);
     });
 }
 
-async function addSpeakerWeights(context: CliContext, file: string, kind: SpeakerWeightKind): Promise<void> {
+/** Options that say something of speaker weights. */
+const WITH_KIND: ReadonlySet<string> = new Set(["kind", "licence", "source", "sha256", "json"]);
+
+async function addSpeakerWeights(
+  context: CliContext,
+  file: string,
+  kind: SpeakerWeightKind,
+  { licence, source, sha256, json }: AddArguments,
+): Promise<void> {
   const { existsSync } = await import("node:fs");
   if (!asOwnerOf(file, () => existsSync(file)))
     throw new CommandError("not_found", `There is no file ${file}.`);
   const service = await openModels(context);
-  await service.addSpeakerWeights(kind, file);
+  const card = await service.addSpeakerWeights(kind, file, {
+    ...(licence === undefined ? {} : { licence }),
+    ...(source === undefined ? {} : { source }),
+    ...(sha256 === undefined ? {} : { sha256 }),
+  });
   context.note(`the ${service.diarizationMethod()} method distinguishes speakers now`);
-  context.printLine(kind);
+  if (json) context.printJson({ kind, ...card, diarization: { method: service.diarizationMethod() } });
+  else context.printLine(kind);
 }
 
 async function addModel(context: CliContext, path: string, options: AddArguments): Promise<void> {

@@ -101,7 +101,9 @@ function collectRoute(text: string, collected: Record<string, string | undefined
 function registerVerify(models: Command, context: CliContext): void {
   models
     .command("verify")
-    .description("read the weights of one model, or of all, and compare their SHA-256")
+    .description(
+      "read the weights of one model, or of all and of those that distinguish speakers, and compare their SHA-256",
+    )
     .argument("[id]", "model")
     .option("--json", "print JSON")
     .action(async (id: string | undefined, options: { json?: true }) => {
@@ -109,6 +111,7 @@ function registerVerify(models: Command, context: CliContext): void {
       const ids = id === undefined ? service.list().map((model) => model.id) : [id];
       const outcomes = [];
       for (const each of ids) outcomes.push(await service.verify(each));
+      if (id === undefined) outcomes.push(...(await service.verifySpeakerWeights()));
       if (options.json) context.printJson(outcomes);
       for (const { id: checked, problems } of outcomes) {
         if (!options.json) context.printLine(`${checked}: ${problems.join("; ") || "unchanged"}`);

@@ -33,6 +33,16 @@ test("a segment with two speakers is divided at the turn", () => {
   ]);
 });
 
+test("a back-channel of less than half a second does not cut a sentence in two, a longer answer does", () => {
+  const said = (answerMs: number) =>
+    joinSpeakers(
+      [segment(0, 4_000)],
+      [turn(0, 1_800, 0), turn(1_800, 1_800 + answerMs, 1), turn(2_500, 4_000, 0)],
+    );
+  expect(said(450)).toHaveLength(1);
+  expect(said(650).map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2", "speaker_1"]);
+});
+
 test("very short turns and interjections do not divide a segment, and one word cannot be divided", () => {
   const turns = [turn(0, 3_000, 0), turn(1_000, 1_600, 1), turn(2_900, 4_000, 1)];
   expect(lines(joinSpeakers([segment(0, 3_100)], turns))).toEqual([[0, 3_100, "speaker_1", "a b c d"]]);

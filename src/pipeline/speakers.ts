@@ -9,8 +9,8 @@ export type Turn = {
   speaker: number;
 };
 
-/** A turn that takes less of a segment than this is an inaccuracy of the diarizer's times. */
-const MIN_TURN_MS = 300;
+/** A turn that takes less of a segment than this is a back-channel such as "yes", or an inaccuracy of the times. */
+const MIN_TURN_MS = 500;
 /** So is a turn that takes less than this share of a segment. */
 const MIN_TURN_SHARE = 0.1;
 
@@ -19,7 +19,7 @@ type Share = { startMs: number; endMs: number; speaker: number };
 /**
  * Labels segments with speakers.
  *
- * A segment belongs to the speaker whose turns overlap it most. Where another speaker has a real part of it (0.3 s and a
+ * A segment belongs to the speaker whose turns overlap it most. Where another speaker has a real part of it (0.5 s and a
  * tenth), the segment is divided at the turns, and its words are divided in proportion to time. A segment that no turn
  * touches belongs to the nearest turn. Where two speakers talk at once, the time belongs to the turn that began first,
  * so that an interjection does not break a sentence.

@@ -88,6 +88,26 @@ describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../sha
     expect((await acoustic).turns[0]?.length).toBeGreaterThan(0);
   }, 60_000);
 
+  test.each([
+    ["output_dim", "512", /describes a voice by 80 numbers, and its output_dim says 512/],
+    ["receptive_field_shift", "540", /589 frames in a window, and its receptive_field_shift of 540 makes/],
+  ])(
+    "metadata that the net does not keep is found before the first recording: %s %s",
+    async (key, value, reason) => {
+      const bytes = readFileSync(SEGMENTATION);
+      const at = bytes.indexOf("270", bytes.indexOf("receptive_field_shift"));
+      if (key === "receptive_field_shift") bytes.write(value, at);
+      const metadata = key === "output_dim" ? { ...BAND_NORM_METADATA, [key]: value } : BAND_NORM_METADATA;
+      const weights = {
+        segmentationPath: write("changed-segmentation.onnx", bytes),
+        embeddingPath: write("changed-bands.onnx", bandNormModel(metadata)),
+      };
+      const running = pool.diarize({ tracks: [track(2)], weights }, new AbortController().signal);
+      await expect(running).rejects.toThrow(reason);
+    },
+    60_000,
+  );
+
   test("an abort ends the run of the net", async () => {
     const weights = { segmentationPath: SEGMENTATION, embeddingPath: write("bands.onnx", bandNormModel()) };
     const controller = new AbortController();

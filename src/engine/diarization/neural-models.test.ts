@@ -45,6 +45,7 @@ describe("metadata of speaker models", () => {
     expect(embeddingInfo(entries(BAND_NORM_METADATA))).toEqual({
       sound: { ...kaldi, nemo: 0, scaled: 0 },
       output: 0,
+      numbers: 80,
     });
     const loud = { ...BAND_NORM_METADATA, normalize_samples: "0", feature_normalize_type: "global-mean" };
     expect(embeddingInfo(entries({ ...loud, framework: "3d-speaker" })).sound).toEqual({
@@ -56,6 +57,7 @@ describe("metadata of speaker models", () => {
     expect(embeddingInfo(entries(NEMO))).toEqual({
       sound: { nemo: 1, scaled: 0, bins: 80, window: 320, shift: 160, shape: 1, normalization: 2 },
       output: 1,
+      numbers: 192,
     });
   });
 

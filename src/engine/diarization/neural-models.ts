@@ -25,8 +25,8 @@ export type SegmentationInfo = {
   fieldSamples: number;
 };
 
-/** How the speaker model hears a voice, and which of its outputs describes it. */
-export type EmbeddingInfo = { sound: SpeakerSound; output: 0 | 1 };
+/** How the speaker model hears a voice, which of its outputs describes it, and how many numbers a description has. */
+export type EmbeddingInfo = { sound: SpeakerSound; output: 0 | 1; numbers: number };
 
 export type SpeakerModels = {
   segmentation: SegmentationInfo;
@@ -48,6 +48,9 @@ export type SpeakerModels = {
 };
 
 const THREADS = 1;
+/** The share by which the number of frames may differ from what the metadata says. */
+const MOST_FRAMES_OFF = 0.02;
+const MOST_NUMBERS = 10_000;
 /** Each speaker of a window is a bit of a byte. */
 const MOST_SPEAKERS = 8;
 /** Far beyond any model, so that a wrong number cannot take all memory. */
@@ -71,26 +74,36 @@ export async function openSpeakerModels(
   { segmentationPath, embeddingPath }: SpeakerWeights,
 ): Promise<SpeakerModels> {
   const segmentation = segmentationInfo(readOnnxFile(segmentationPath).metadata);
-  const { sound, output } = embeddingInfo(readOnnxFile(embeddingPath).metadata);
+  const { sound, output, numbers: described } = embeddingInfo(readOnnxFile(embeddingPath).metadata);
   const { addon } = loadOnnx(nativeFiles);
   const segmenter = await addon.open(segmentationPath, THREADS);
   const describer = await addon.open(embeddingPath, THREADS);
-  return {
+  const models: SpeakerModels = {
     segmentation,
     segment: (window, signal) => segment(addon, segmenter, segmentation, window, signal),
     async describe(samples, signal) {
       if (framesOf(sound, samples.length) < 1) return undefined;
       const run = addon.runSpeakers(describer, samples, output, sound);
       const { numbers } = await finishRun(addon, run, signal);
+      if (numbers.length !== described) {
+        throw new Error(
+          `the speaker model describes a voice by ${numbers.length} numbers, and its output_dim says ${described}`,
+        );
+      }
       return numbers.every(Number.isFinite) ? numbers : undefined;
     },
   };
+  // What the metadata says of the nets is compared with what they do before the first recording.
+  const { signal } = new AbortController();
+  await models.segment(new Float32Array(segmentation.windowSamples), signal);
+  await models.describe(new Float32Array(SAMPLE_RATE_HZ), signal);
+  return models;
 }
 
 async function segment(
   addon: OnnxAddon,
   session: OnnxSession,
-  { classes }: SegmentationInfo,
+  { classes, windowSamples, frameSamples, fieldSamples }: SegmentationInfo,
   window: Float32Array,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
@@ -98,6 +111,13 @@ async function segment(
   const { numbers, rows, columns } = await finishRun(addon, run, signal);
   if (columns !== classes.length) {
     throw new Error(`the segmentation model has ${columns} classes, and its metadata says ${classes.length}`);
+  }
+  // Frames at the edges depend on how a net fills them up.
+  const expected = (windowSamples - fieldSamples) / frameSamples + 1;
+  if (Math.abs(rows - expected) > MOST_FRAMES_OFF * expected + 2) {
+    throw new Error(
+      `the segmentation model has ${rows} frames in a window, and its receptive_field_shift of ${frameSamples} makes ${Math.floor(expected)}`,
+    );
   }
   return Uint8Array.from({ length: rows }, (_, row) => {
     let best = 0;
@@ -165,7 +185,7 @@ export function embeddingInfo(metadata: ReadonlyMap<string, string>): EmbeddingI
     shape: SOUND_WINDOW.povey,
     normalization: normalizationOf(metadata, "global-mean", SOUND_NORMALIZATION.mean),
   };
-  return { sound, output: 0 };
+  return { sound, output: 0, numbers: numbersOf(metadata) };
 }
 
 function nemoInfo(metadata: ReadonlyMap<string, string>): EmbeddingInfo {
@@ -186,7 +206,11 @@ function nemoInfo(metadata: ReadonlyMap<string, string>): EmbeddingInfo {
     normalization: normalizationOf(metadata, "per_feature", SOUND_NORMALIZATION.deviation),
   };
   // Its first output names the voices that it was trained with.
-  return { sound, output: 1 };
+  return { sound, output: 1, numbers: numbersOf(metadata) };
+}
+
+function numbersOf(metadata: ReadonlyMap<string, string>): number {
+  return numberOf(metadata, "output_dim", 1, MOST_NUMBERS);
 }
 
 function isWindow(name: string): name is keyof typeof SOUND_WINDOW {

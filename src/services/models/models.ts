@@ -39,7 +39,11 @@ import {
   findSpeakerWeights,
   installedSpeakerWeights,
   placeSpeakerWeights,
+  type SpeakerWeightCard,
   type SpeakerWeightKind,
+  type SpeakerWeightOptions,
+  speakerWeightProblems,
+  verifySpeakerWeights,
 } from "./speaker-weights.ts";
 
 export { type AddModelOptions, invalidFile } from "./model-adding.ts";
@@ -121,7 +125,13 @@ export type ModelService = {
    *
    * @throws AppError `invalid_request` (detail `file`) for a file of another kind or one that the engine cannot use
    */
-  addSpeakerWeights(kind: SpeakerWeightKind, file: string): Promise<void>;
+  addSpeakerWeights(
+    kind: SpeakerWeightKind,
+    file: string,
+    options?: SpeakerWeightOptions,
+  ): Promise<SpeakerWeightCard>;
+  /** Reads and hashes all installed speaker weights again. The id of each is its kind. */
+  verifySpeakerWeights(signal?: AbortSignal): Promise<ModelVerification[]>;
   /** Removes speaker weights; the built-in method is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
   /**
@@ -191,11 +201,19 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     findDefault: registry.findDefault,
     probeFor: (model) => (model.embedded ? (registry.carried().at(-1) ?? model) : model),
     describe: (model) => describeModel(model, config, findSpeakerWeights(directory)),
-    problems: registry.problems,
+    problems: () => [...registry.problems(), ...speakerWeightProblems(directory)],
     speakerWeights: () => findSpeakerWeights(directory),
     speakerWeightKinds: () => installedSpeakerWeights(directory),
     diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
-    addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
+    addSpeakerWeights: (kind, file, options = {}) =>
+      addSpeakerWeights(deps, directory, { kind, file, options }),
+    async verifySpeakerWeights(signal) {
+      const outcomes: ModelVerification[] = [];
+      for (const kind of installedSpeakerWeights(directory)) {
+        outcomes.push({ id: kind, ...(await verifySpeakerWeights(directory, kind, signal)) });
+      }
+      return outcomes;
+    },
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
     add: async (source, options = {}) =>
       recordAdded(deps, await addFrom(deps, registry, source, options, { isRehearsal: false })),
@@ -254,16 +272,18 @@ function setDefault(registry: ModelRegistry, id: string): InstalledModel {
 async function addSpeakerWeights(
   deps: ModelServiceDeps,
   directory: string,
-  kind: SpeakerWeightKind,
-  file: string,
-): Promise<void> {
+  { kind, file, options }: { kind: SpeakerWeightKind; file: string; options: SpeakerWeightOptions },
+): Promise<SpeakerWeightCard> {
+  const tryOut = async (weights: SpeakerWeights) => deps.tryOutSpeakerWeights?.(weights);
+  let card: SpeakerWeightCard;
   try {
-    await placeSpeakerWeights(directory, kind, file, async (weights) => deps.tryOutSpeakerWeights?.(weights));
+    card = await placeSpeakerWeights(directory, kind, file, tryOut, options);
   } catch (error) {
     throw invalidFile((error as Error).message);
   }
   record(deps, { action: "speaker_weights.add", object: kind });
   deps.log.info({ kind }, "speaker weights were added");
+  return card;
 }
 
 async function removeSpeakerWeights(

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readOnnxFile } from "../../lib/onnx-file.ts";
+import { sha256Hex } from "../../lib/sha256.ts";
 import {
   BAND_NORM_METADATA,
   bandNormModel,
@@ -15,6 +16,8 @@ import {
   findSpeakerWeights,
   installedSpeakerWeights,
   placeSpeakerWeights,
+  speakerWeightProblems,
+  verifySpeakerWeights,
 } from "./speaker-weights.ts";
 
 const REAL_SEGMENTATION = join(
@@ -34,6 +37,41 @@ function file(name: string, bytes: Uint8Array | string): string {
   writeFileSync(path, bytes);
   return path;
 }
+
+describe("installed weights", () => {
+  const path = () => join(directory, "speakers", "speaker.onnx");
+
+  test("have a card, and what has changed since is found", async () => {
+    const source = file("speaker.onnx", bandNormModel());
+    const said = { licence: "Apache-2.0", source: "our own" };
+    const card = await placeSpeakerWeights(directory, "speaker", source, nothing, said);
+    const sha256 = sha256Hex(bandNormModel());
+    expect(card).toEqual({ ...said, sha256, bytes: bandNormModel().length });
+    expect(await verifySpeakerWeights(directory, "speaker")).toEqual({ sha256, problems: [] });
+    expect(speakerWeightProblems(directory)).toEqual([]);
+    truncateSync(path(), card.bytes - 3);
+    expect(speakerWeightProblems(directory)).toEqual([
+      expect.stringMatching(/kind speaker: .*not a complete/),
+    ]);
+    const { problems } = await verifySpeakerWeights(directory, "speaker");
+    expect(problems).toEqual([expect.stringContaining(sha256), expect.stringMatching(/not a complete/)]);
+    expect(await deleteSpeakerWeights(directory, "speaker")).toBe(true);
+    expect(readdirSync(join(directory, "speakers"))).toEqual([]);
+  });
+
+  test("of an earlier version have no card, and only their form is checked", async () => {
+    await placeSpeakerWeights(directory, "speaker", file("speaker.onnx", bandNormModel()), nothing);
+    rmSync(join(directory, "speakers", "speaker.json"));
+    expect((await verifySpeakerWeights(directory, "speaker")).problems).toEqual([]);
+  });
+
+  test("with another SHA-256 than was asked for are refused, and the old ones stay", async () => {
+    const source = file("speaker.onnx", bandNormModel());
+    const placed = placeSpeakerWeights(directory, "speaker", source, nothing, { sha256: "0".repeat(64) });
+    await expect(placed).rejects.toThrow(/SHA-256 of the file is/);
+    expect(existsSync(path())).toBe(false);
+  });
+});
 
 describe("a file of weights", () => {
   test("states its kind", () => {
@@ -104,6 +142,6 @@ describe("installing", () => {
       throw new Error("cannot be used");
     });
     await expect(broken).rejects.toThrow("cannot be used");
-    expect(readdirSync(join(models, "speakers"))).toEqual(["segmentation.onnx"]);
+    expect(readdirSync(join(models, "speakers"))).toEqual(["segmentation.json", "segmentation.onnx"]);
   });
 });
