@@ -11,6 +11,7 @@ const FILES = [
     "main",
     "source",
     "edits",
+    "qcp",
     "reading",
     "reader",
     "streams",

@@ -4,6 +4,7 @@
  * main.c     arguments, limits of the process, the report
  * source.c   the file, and the independent parts that a concatenated file has
  * edits.c    edit lists of MP4
+ * qcp.c      lost frames of QCELP and EVRC
  * reading.c  how the caller wants the file to be read
  * reader.c   one part: demuxer and audio decoder of libav
  * amr.c      AMR with its pauses
@@ -128,6 +129,11 @@ typedef struct {
 bool reading_parse(Reading *reading, const char *length, const char *format, const char *tracks);
 /* Returns the format in which the file must be read, with its settings; NULL: libav finds it. */
 const AVInputFormat *reading_input(Reading *reading, AVIOContext *io, AVDictionary **settings);
+
+/* ---- qcp.c ---- */
+
+/* Makes libav read lost frames of a file of QCELP or EVRC as blank ones. False when memory is short. */
+bool qcp_mend(Source *source);
 
 /* ---- clock.c ---- */
 

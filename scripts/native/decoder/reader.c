@@ -3,6 +3,7 @@
 
 #include <libavcodec/avcodec.h>
 #include <libavutil/opt.h>
+#include <libavutil/samplefmt.h>
 
 #include "decoder.h"
 #include "reader.h"
@@ -222,10 +223,28 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
   return clock_take(clock, frame, time == AV_NOPTS_VALUE ? NAN : time * av_q2d(reader->stream->time_base));
 }
 
+/* Gives the clock a silent frame, where no time stamps say that there is a pause. */
+static Failure lay_silence(const Reader *reader, Clock *clock, double seconds) {
+  const AVCodecParameters *parameters = reader->stream->codecpar;
+  int64_t samples = llrint(seconds * parameters->sample_rate);
+  if (reader->has_clock || samples < 1 || samples > parameters->sample_rate) return DECODED;
+  AVFrame *frame = av_frame_alloc();
+  if (!frame) return NO_MEMORY;
+  frame->format = AV_SAMPLE_FMT_FLT;
+  frame->sample_rate = parameters->sample_rate;
+  frame->nb_samples = (int)samples;
+  if (av_channel_layout_copy(&frame->ch_layout, &parameters->ch_layout) < 0 || av_frame_get_buffer(frame, 0) < 0) {
+    av_frame_free(&frame);
+    return NO_MEMORY;
+  }
+  av_samples_set_silence(frame->extended_data, 0, frame->nb_samples, frame->ch_layout.nb_channels, frame->format);
+  return clock_take(clock, frame, NAN);
+}
+
 Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts) {
   double packet_s = packet ? packet->duration * av_q2d(reader->stream->time_base) : 0;
   /* A packet without bytes is one that was not transmitted. A decoder would take it for the end. */
-  if (packet && packet->size == 0) return DECODED;
+  if (packet && packet->size == 0) return lay_silence(reader, clock, packet_s);
   int status = send_packet(reader, packet);
   if (status == AVERROR(ENOMEM)) return NO_MEMORY;
   if (status < 0) {

@@ -297,11 +297,11 @@ Failure source_open(Source *source, const char *path) {
   return DECODED;
 }
 
-Failure source_find_parts(Source *source) { return find_parts(source) && edits_mend(source) ? DECODED : NO_MEMORY; }
+Failure source_find_parts(Source *source) { return find_parts(source) && edits_mend(source) && qcp_mend(source) ? DECODED : NO_MEMORY; }
 
 Failure source_begin_at(Source *source, Part first) {
   if (first.start < 0 || first.end > source->bytes || first.start >= first.end) return UNDECODABLE;
-  if (!edits_mend(source)) return NO_MEMORY;
+  if (!edits_mend(source) || !qcp_mend(source)) return NO_MEMORY;
   if (first.end == source->bytes) {
     if (!add_part(source, first.start)) return NO_MEMORY;
     return DECODED;
