@@ -103,5 +103,9 @@ describe("search", () => {
 
   test("replaces every match once, also by a text that contains it", () => {
     expect(replaceIn("a b a", "a", "aa")).toBe("aa b aa");
+    // What is taken out leaves one space, and none at the ends.
+    expect(replaceIn("um so um I um", "um", "")).toBe("so I");
+    expect(replaceIn("umbrella", "um", "")).toBe("brella");
+    expect(replaceIn("um", "um", "")).toBe("");
   });
 });

@@ -369,10 +369,12 @@ function totalOf(usable: readonly Draft[]): { paise: number; unknown: number } |
   return { paise: known.reduce((sum, price) => sum + price, 0), unknown: usable.length - known.length };
 }
 
+const isMeasuring = (usable: readonly Draft[]) => usable.some((draft) => !draft.isMeasured);
+
 /** The price beside the button that agrees to it. */
 function TotalPrice({ usable }: PriceProps) {
   const t = words.value.upload;
-  const total = totalOf(usable);
+  const total = isMeasuring(usable) ? undefined : totalOf(usable);
   return total === undefined ? null : (
     <span class="foot-price">
       {t.atMost(money(total.paise))} {total.unknown > 0 && t.andUnknown(total.unknown)}
@@ -392,11 +394,10 @@ function Price({ usable }: PriceProps) {
       <dt>{t.price}</dt>
       <dd>
         {total && <strong>{t.atMost(money(total.paise))}</strong>}{" "}
-        {(total?.unknown ?? usable.length) > 0 && (
-          <>
-            {total && t.andUnknown(total.unknown)} {t.priceUnknown}
-          </>
-        )}{" "}
+        {(total?.unknown ?? usable.length) > 0 &&
+          (isMeasuring(usable)
+            ? t.measuring
+            : `${total ? t.andUnknown(total.unknown) : ""} ${t.priceUnknown}`)}{" "}
         <span class="muted">({t.perHour(money(hourly))})</span>
       </dd>
       {left !== undefined && (

@@ -118,6 +118,7 @@ export const en = {
     price: "Price",
     atMost: (price: string) => `at most ${price}`,
     priceUnknown: "known after the upload; you are asked then",
+    measuring: "The lengths are being measured …",
     andUnknown: (count: number) =>
       count === 1 ? "and 1 recording of unknown length" : `and ${count} recordings of unknown length`,
     creditAfter: "Credit left now",

@@ -113,6 +113,7 @@ export const hi: Words = {
     price: "दाम",
     atMost: (price) => `ज़्यादा से ज़्यादा ${price}`,
     priceUnknown: "अपलोड के बाद पता चलेगा; तब आपसे पूछा जाएगा",
+    measuring: "लंबाई नापी जा रही है …",
     andUnknown: (count) => `और ${count} ऐसी जिनकी लंबाई पता नहीं`,
     creditAfter: "अभी बची राशि",
     creditShort: "राशि इसके लिए काफ़ी नहीं है। सर्वर चलाने वाले से और राशि माँगें।",
