@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { NATIVE_FILES } from "#native-parts";
+import { unpackCarried } from "./engine/carried-files.ts";
 import { readSeal, SEAL_BYTES, type Seal } from "./lib/seal.ts";
 import { CARRIED_FILES, type CarriedFiles } from "./services/models/carried-models.ts";
 import { parseManifest } from "./services/models/model-manifest.ts";
@@ -75,15 +76,20 @@ async function examineParts(): Promise<SelfFinding> {
   const models = await Promise.all(
     CARRIED_FILES.map((model) => weightsOf(model, () => damaged.push(`${model.name}.toml`))),
   );
-  const parts = [...NATIVE_FILES, ...models.filter((part) => part !== undefined)];
-  for (const { name, path, sha256 } of parts) {
+  const weights = models.filter((part) => part !== undefined);
+  for (const file of NATIVE_FILES) {
+    if ((await unpackCarried(file)) === undefined) damaged.push(file.name);
+  }
+  for (const { name, path, sha256 } of weights) {
     if ((await hashOfFile(path)) !== sha256) damaged.push(name);
   }
   const ok = damaged.length === 0;
   return {
     check: "parts",
     ok,
-    detail: ok ? `${parts.length} embedded files as they were built` : `damaged: ${damaged.join(", ")}`,
+    detail: ok
+      ? `${NATIVE_FILES.length + weights.length} embedded files as they were built`
+      : `damaged: ${damaged.join(", ")}`,
   };
 }
 

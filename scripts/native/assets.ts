@@ -22,6 +22,10 @@ import { buildWhisper } from "./whisper.ts";
 
 const BUILD = join(import.meta.dirname, "../../build");
 const STAMP = "stamp";
+/** Ending of the compressed files, which are embedded. */
+const PACKED = ".zst";
+/** Higher levels take ten times as long and save a tenth. */
+const LEVEL = 9;
 
 /**
  * Returns the folder of the carried native files and of the generated module that imports them; git-ignored.
@@ -34,8 +38,8 @@ function assetsFolder(target: Target | undefined): string {
 }
 
 /**
- * Builds all native parts and copies them into one flat folder, with a module (`assets.ts`) that imports each file, so
- * that `bun build --compile` embeds them. If nothing has changed, it only compares a stamp.
+ * Builds all native parts and copies them into one flat folder, with a module (`assets.ts`) that imports a compressed copy
+ * of each file, so that `bun build --compile` embeds these. If nothing has changed, it only compares a stamp.
  *
  * @returns the folder
  * @throws Error when a part of a release needs a newer glibc than `RELEASE_GLIBC`
@@ -89,6 +93,8 @@ function layOut(dir: string, folders: string[], toolchain: Toolchain, stamp: str
       const name = embeddable(entry.name);
       if (names.includes(name)) throw new Error(`two native builds have a file named ${name}`);
       copyFileSync(join(folder, entry.name), join(unfinished, name));
+      const packed = Bun.zstdCompressSync(readFileSync(join(folder, entry.name)), { level: LEVEL });
+      writeFileSync(join(unfinished, `${name}${PACKED}`), packed);
       names.push(name);
     }
   }
@@ -116,7 +122,7 @@ function assetsModule(folder: string, names: string[], build: NativeBuild): stri
   const lines = [
     "// @ts-nocheck",
     "// Written by scripts/native/assets.ts. Imports of type file have no declarations, hence the line above.",
-    ...names.map((name, index) => `import file${index} from "./${name}" with { type: "file" };`),
+    ...names.map((name, index) => `import file${index} from "./${name}${PACKED}" with { type: "file" };`),
     "",
     "export const NATIVE_HASH: string =",
     `  "${all.digest("hex")}";`,
@@ -125,11 +131,11 @@ function assetsModule(folder: string, names: string[], build: NativeBuild): stri
     `  ${JSON.stringify(build)};`,
     "",
     "export const NATIVE_FILES: {",
-    "  name: string; path: string; bytes: number; sha256: string; executable: boolean",
+    "  name: string; packed: string; bytes: number; sha256: string; executable: boolean",
     "}[] = [",
     ...files.map(
       (file, index) =>
-        `  { name: "${file.name}", path: file${index}, bytes: ${file.bytes}, sha256: "${file.sha256}", executable: ${file.executable} },`,
+        `  { name: "${file.name}", packed: file${index}, bytes: ${file.bytes}, sha256: "${file.sha256}", executable: ${file.executable} },`,
     ),
     "];",
     "",

@@ -14,7 +14,7 @@ const WHISPER = join(MODULES, "nodejs-whisper/cpp/whisper.cpp");
 const MODELS = join(ROOT, "models");
 
 /** Files beside the libraries that are no part of their own: the texts and lists of a build. */
-const NO_PARTS = /^(assets\.ts|stamp|COPYING\..*|.*\.json)$/;
+const NO_PARTS = /^(assets\.ts|stamp|COPYING\..*|.*\.json|.*\.zst)$/;
 
 /** What is known of a part in the native files. Its presence is looked up in the files, not assumed. */
 type NativePart = {

@@ -4,6 +4,7 @@ import {
   copyFileSync,
   mkdtempSync,
   openSync,
+  readFileSync,
   readSync,
   rmSync,
   statSync,
@@ -107,8 +108,9 @@ test("changes of the ELF header, the seal and its end are found", async () => {
 
 test("24 overwritten bytes in a library are found, and the library is named", async () => {
   const { size } = statSync(copy);
-  const marker = Buffer.from("VERS_1.");
-  const at = await positionOf(marker, size);
+  // The executable carries libraries in compressed form. These bytes are from the middle of one.
+  const packed = readFileSync(join(import.meta.dir, "../../build/native/libonnxruntime.so.zst"));
+  const at = await positionOf(packed.subarray(packed.length / 2, packed.length / 2 + 24), size);
   await withFlipped(at, 24, async () => {
     const { code, out } = await check(copy, "doctor", "--self");
     expect({ code, out }).toMatchObject({
@@ -130,7 +132,7 @@ async function positionOf(marker: Buffer, size: number): Promise<number> {
     const found = piece.indexOf(marker);
     if (found !== -1) return at + found;
   }
-  throw new Error(`${marker} is not in the executable`);
+  throw new Error("the bytes are not in the executable");
 }
 
 test("an executable that was cut off, stripped or lengthened is found", async () => {

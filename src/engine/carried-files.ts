@@ -14,7 +14,15 @@ import { makeFolder } from "../lib/give-to-owner.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 
 /** One file that the executable carries. */
-export type CarriedFile = { name: string; path: string; bytes: number; sha256: string; executable: boolean };
+export type CarriedFile = {
+  name: string;
+  /** Path of the file compressed with zstd. */
+  packed: string;
+  /** Size and SHA-256 of the file itself. */
+  bytes: number;
+  sha256: string;
+  executable: boolean;
+};
 
 /** A carried file does not have the contents that it had when the executable was built. */
 export class DamagedFileError extends Error {}
@@ -95,9 +103,19 @@ async function placeCopy(root: string, dir: string, files: CarriedFile[], isRigh
   }
 }
 
+/** Returns the contents of a carried file; undefined where they are not those of the build. */
+export async function unpackCarried({ packed, sha256 }: CarriedFile): Promise<Uint8Array | undefined> {
+  try {
+    const bytes = Bun.zstdDecompressSync(new Uint8Array(await Bun.file(packed).arrayBuffer()));
+    return sha256Hex(bytes) === sha256 ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 async function copyOut(file: CarriedFile, target: string): Promise<void> {
-  const bytes = new Uint8Array(await Bun.file(file.path).arrayBuffer());
-  if (sha256Hex(bytes) !== file.sha256) {
+  const bytes = await unpackCarried(file);
+  if (bytes === undefined) {
     throw new DamagedFileError(
       `the executable is damaged: ${file.name} has another SHA-256 than when it was built`,
     );

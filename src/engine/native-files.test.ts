@@ -37,10 +37,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function carried(name: string, content: string, executable: boolean): CarriedFile {
-  const path = join(folder, "source", name);
-  writeFileSync(path, content);
+  const packed = join(folder, "source", `${name}.zst`);
+  writeFileSync(packed, Bun.zstdCompressSync(content));
   const sha256 = createHash("sha256").update(content).digest("hex");
-  return { name, path, bytes: content.length, sha256, executable };
+  return { name, packed, bytes: content.length, sha256, executable };
 }
 
 const extract = () => extractInto(root, HASH, files);
@@ -60,7 +60,7 @@ describe("extraction", () => {
   test("a second start writes nothing", async () => {
     const dir = await extract();
     const before = statSync(join(dir, "program"));
-    for (const file of files) rmSync(file.path);
+    for (const file of files) rmSync(file.packed);
     expect(await extract()).toBe(dir);
     expect(statSync(join(dir, "program")).ino).toBe(before.ino);
   });
@@ -89,9 +89,11 @@ describe("extraction", () => {
   });
 
   test("an embedded file whose content has changed since the build is refused", async () => {
-    writeFileSync(files[1]?.path ?? "", "y".repeat(100_000));
-    await expect(extract()).rejects.toThrow("damaged");
-    expect(readdirSync(root)).toEqual([]);
+    for (const content of [Bun.zstdCompressSync("y".repeat(100_000)), "no compressed file", ""]) {
+      writeFileSync(files[1]?.packed ?? "", content);
+      await expect(extract()).rejects.toThrow("damaged");
+      expect(readdirSync(root)).toEqual([]);
+    }
   });
 
   test("for an unwritable folder the error names the setting that moves it", async () => {

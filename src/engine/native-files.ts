@@ -92,7 +92,7 @@ function locate(dir: string): NativeFiles {
 function firstPath(files: CarriedFile[]): string {
   const first = files[0];
   if (first === undefined) throw new NativeFilesError("this build carries no native files");
-  return first.path;
+  return first.packed;
 }
 
 function explain(root: string, error: unknown): NativeFilesError {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { NATIVE_FILES } from "../../build/native/assets.ts";
 import { BLOCK_VALUES, type QuantisedType, quantise, WEIGHT_CODES, weightBytes } from "./quantise.ts";
 
-const { symbols } = dlopen(join(dirname(NATIVE_FILES[0]?.path ?? ""), "libggml-base.so"), {
+const { symbols } = dlopen(join(dirname(NATIVE_FILES[0]?.packed ?? ""), "libggml-base.so"), {
   ggml_quantize_chunk: { args: ["int", "ptr", "ptr", "i64", "i64", "i64", "ptr"], returns: "u64" },
 });
 
