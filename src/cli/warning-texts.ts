@@ -13,6 +13,8 @@ const WARNING_TEXTS: Record<Warning, string> = {
   script_mismatch: "the text has letters of a script that the mode excludes; check --language and --mode",
   speaker_count_uncertain: "another number of speakers is as likely",
   truncated_audio: "the file ends early, or sound in it could not be decoded",
+  unrecognized_speech: "some speech was not understood; its times are in the field unrecognized",
+  language_mismatch: "another language is spoken than the one asked for; check --language",
   tracks_left_out: "other audio tracks with sound were left out; see engine.tracks",
 };
 

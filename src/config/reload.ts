@@ -10,6 +10,7 @@ const RELOADED: readonly string[] = [
   ),
   "storage.reserve_bytes",
   "storage.ballast_bytes",
+  "engine.doubtful_text",
   "engine.chunk_attempts",
   ...["default", "languages"].map((name) => `models.${name}`),
   ...Object.keys(CONFIG_SCHEMA.limits)

@@ -185,6 +185,11 @@ export const CONFIG_SCHEMA = {
       64,
       "Processes that find speech, a core each, while there is work for them; auto: half of the cores, at least 2, at most 16.",
     ),
+    doubtful_text: choice(
+      "omit",
+      ["omit", "keep"],
+      "Text of which the model is so unsure that most of its words are wrong; omit: left out of the transcript.",
+    ),
     chunk_attempts: integer(3, 1, 10, "Attempts for one chunk before it becomes a gap."),
     model_idle_seconds: integer(
       900,

@@ -1,3 +1,5 @@
+import type { LanguageCandidate } from "./result.ts";
+
 /** Settings for recognizers of all families; each family adds its own. Plain values, because they are sent between processes. */
 export type RecognizerSettings = {
   /** The code under which the model knows the language. */
@@ -15,4 +17,9 @@ export type RecognizedSegment = {
   confidence: number;
   /** Probability that there was no speech, 0 to 1; absent from families that do not estimate it. */
   noSpeechProbability?: number;
+  /**
+   * The languages that may be spoken in the audio as a whole, the most probable first; empty or absent where the model
+   * cannot tell.
+   */
+  spokenLanguages?: LanguageCandidate[];
 };

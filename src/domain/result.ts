@@ -22,6 +22,28 @@ export type Segment = {
 export const GAP_REASONS = ["engine_error", "time_limit"] as const;
 export type GapReason = (typeof GAP_REASONS)[number];
 
+/** A stretch of time, milliseconds of the recording. */
+export type SpanMs = { startMs: number; endMs: number };
+
+/** A stretch of speech that was recognized, and whose words are unknown. It is charged, unlike a gap. */
+export type Unrecognized = SpanMs & { channel?: number };
+
+/** A language that may be spoken. */
+export type LanguageCandidate = {
+  /** ISO 639 code, as the model's manifest has it, or the model's own code where the manifest does not name it. */
+  language: string;
+  /** 0 to 1. */
+  probability: number;
+};
+
+/** What the text of a chunk does not tell. */
+export type ChunkDoubts = {
+  /** Speech whose words are unknown, in order. */
+  unrecognized: SpanMs[];
+  /** The languages that may be spoken, the most probable first; empty where the model cannot tell. */
+  languages: LanguageCandidate[];
+};
+
 /** A stretch of speech that could not be transcribed. */
 export type Gap = { startMs: number; endMs: number; reason: GapReason; channel?: number };
 
@@ -38,6 +60,8 @@ export const WARNINGS = [
   "speaker_count_uncertain",
   "truncated_audio",
   "tracks_left_out",
+  "unrecognized_speech",
+  "language_mismatch",
 ] as const;
 export type Warning = (typeof WARNINGS)[number];
 
@@ -55,6 +79,10 @@ export type TranscriptionResult = {
   gaps: Gap[];
   /** With the warning `tracks_left_out`: which audio tracks of the file, from 0 in its order. */
   audioTracks?: AudioTracks;
+  /** In order of time, with the warning `unrecognized_speech`. Absent from results of earlier versions. */
+  unrecognized?: Unrecognized[];
+  /** The most probable first, with the warning `language_mismatch`. */
+  languageCandidates?: LanguageCandidate[];
 };
 
 export type AudioTracks = { transcribed: number; leftOut: number[] };

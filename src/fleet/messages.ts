@@ -21,6 +21,8 @@ const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_DEPTH = 32;
 /** A window of 30 s has some dozens of segments. */
 const MAX_SEGMENTS = 2_000;
+/** More languages than any model has. */
+const MAX_SPOKEN_LANGUAGES = 200;
 const MAX_TEXT = 4_000;
 const MAX_REASON = 500;
 /** Jobs that one worker can name: places and results that wait. */
@@ -146,6 +148,11 @@ const segmentSchema = Type.Object({
   language: short,
   confidence: Type.Number({ minimum: 0, maximum: 1 }),
   noSpeechProbability: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  spokenLanguages: Type.Optional(
+    Type.Array(Type.Object({ language: short, probability: Type.Number({ minimum: 0, maximum: 1 }) }), {
+      maxItems: MAX_SPOKEN_LANGUAGES,
+    }),
+  ),
 });
 
 /** Ways in which a worker can fail at a job. `elsewhere`: the job is not the cause, another worker may do it. */

@@ -7,8 +7,8 @@ const CLIPPED_FROM_RATIO = 0.0005;
 const LOW_PEAK_BELOW_DB = -30;
 /** One of several channels with a lower peak holds the noise of an idle line, not quiet speech. */
 const IDLE_PEAK_BELOW_DB = -55;
-/** Measured: telephone speech has -57 to -63 dB, wide-band speech -22 to -40 dB. */
-const NARROWBAND_BELOW_DB = -50;
+/** Measured: recordings from telephone lines have -66 to -87 dB, made telephone sound -57 to -63 dB, wide-band speech -11 to -52 dB. */
+const NARROWBAND_BELOW_DB = -55;
 
 /**
  * Derives the warnings about the sound (docs/decisions.md section 4, "Warnings"), in the order of `WARNINGS`. Identical

@@ -9,8 +9,10 @@ import { type GuardTask, type Recognize, recognizeGuarded } from "./guarded-reco
 
 const SECOND = 16_000;
 const HINDI = "यह एक साधारण वाक्य है";
+/** 23 letters, which take 3 s. */
+const SENTENCE = "उनके घर के पास एक बहुत पुराना पेड़ और कुआँ है";
 const LOOP = Array(20).fill("बहुत अच्छा").join(" ");
-const LATIN = "this is written in the wrong script";
+const LATIN = "in the wrong script";
 
 const task = (decoding: ModelDecoding = {}, family: ModelFamily = whisperFamily): GuardTask => ({
   family,
@@ -99,10 +101,74 @@ describe("guarded recognition", () => {
     expect(segments[1]?.endMs).toBe(10_800);
   });
 
-  test("speech that still has no text is not recognized a third time", async () => {
-    const { decode, asked } = scripted([segment(HINDI, { endMs: 4_000 })], []);
-    expect((await recognizeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
+  test("speech that still has no text is recognized once more with other settings, and then named", async () => {
+    const { decode, asked } = scripted([segment(HINDI, { endMs: 4_000 })], [], []);
+    const { segments, doubts } = await recognizeGuarded(task(), TEN_SECONDS, decode);
+    expect(segments.length).toBe(1);
+    expect(asked.map(({ settings }) => settings.temperature)).toEqual([0, 0, 0.4]);
+    expect(doubts.unrecognized).toEqual([{ startMs: 5_000, endMs: 11_000 }]);
+  });
+
+  test("what a second cut leaves is recognized in a third one", async () => {
+    const { decode, asked } = scripted(
+      [segment(HINDI, { endMs: 3_000 })],
+      [segment(HINDI, { endMs: 3_000 })],
+      [segment("और यह बाकी था", { endMs: 3_900 })],
+    );
+    const { segments, doubts } = await recognizeGuarded(task(), TEN_SECONDS, decode);
+    expect(asked.map(({ regions }) => regions[0]?.startSample)).toEqual([1, 4, 7].map((s) => s * SECOND));
+    expect(segments.map(({ text }) => text)).toEqual([HINDI, HINDI, "और यह बाकी था"]);
+    expect(doubts.unrecognized).toEqual([]);
+  });
+
+  test("a segment that is stretched over a lost sentence is recognized again by itself", async () => {
+    const { decode, asked } = scripted(
+      [segment(HINDI, { endMs: 4_000 }), segment(SENTENCE, { startMs: 4_000 })],
+      [segment(SENTENCE, { endMs: 2_500 }), segment(HINDI, { startMs: 2_500, endMs: 5_900 })],
+    );
+    const { segments } = await recognizeGuarded(task(), TEN_SECONDS, decode);
+    expect(asked[1]?.regions.map(({ startSample }) => startSample)).toEqual([5 * SECOND]);
+    expect(segments.map(({ text }) => text)).toEqual([HINDI, SENTENCE, HINDI]);
+  });
+
+  test("a segment with few letters stays when another attempt does not find more", async () => {
+    const slow = segment(SENTENCE);
+    const { decode, asked } = scripted(
+      [segment(HINDI, { endMs: 4_000 }), { ...slow, startMs: 4_000 }],
+      [{ ...slow, endMs: 2_000 }],
+    );
+    const { segments, doubts } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(asked.length).toBe(2);
+    expect(segments.map(({ startMs, text }) => [startMs, text])).toEqual([
+      [1_150, HINDI],
+      [5_000, SENTENCE],
+    ]);
+    expect(doubts.unrecognized).toEqual([]);
+  });
+
+  test("doubtful text is left out and named, or kept and named", async () => {
+    const sure = segment(HINDI, { endMs: 5_000 });
+    const unsure = segment(HINDI, { startMs: 5_000, confidence: 0.2 });
+    for (const keepsDoubtful of [false, true]) {
+      const { decode, asked } = scripted([sure, unsure]);
+      const { segments, doubts } = await recognizeGuarded({ ...task(), keepsDoubtful }, TEN_SECONDS, decode);
+      expect(segments.map(({ confidence }) => confidence)).toEqual(keepsDoubtful ? [0.9, 0.2] : [0.9]);
+      expect(doubts.unrecognized).toEqual([{ startMs: 6_000, endMs: 10_800 }]);
+      expect(asked.length).toBe(1);
+    }
+  });
+
+  test("the languages that may be spoken have the codes of the manifest", async () => {
+    const spokenLanguages = [
+      { language: "hi", probability: 0.6 },
+      { language: "cy", probability: 0.2 },
+    ];
+    const languages = [{ code: "mai", name: "Maithili", modes: ["native" as const], decoderLanguage: "hi" }];
+    const { decode } = scripted([segment(HINDI, { spokenLanguages })]);
+    const request = { ...task().request, language: "mai" };
+    const asked = { ...task(), request, model: { languages, decoding: {} } };
+    const { doubts } = await recognizeGuarded(asked, TEN_SECONDS, decode);
+    expect(doubts.languages.map(({ language }) => language)).toEqual(["mai", "cy"]);
   });
 
   test("a chunk without any text is recognized once more with other settings", async () => {
@@ -115,6 +181,7 @@ describe("guarded recognition", () => {
   test("more words than fit the time are marked, and kept", async () => {
     const { decode } = scripted(
       [segment(`${HINDI} ${HINDI.replaceAll(" ", "")}`.repeat(1), { endMs: 300 })],
+      [],
       [],
     );
     const { warnings, segments } = await recognizeGuarded(task(), TEN_SECONDS, decode);

@@ -1,17 +1,20 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Chunk, type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { ModelManifest } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
-import type { Warning } from "../domain/result.ts";
+import type { ChunkDoubts, SpanMs, Warning } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
+import { type Covered, joinedSpans, speechToTryAgain, withFound } from "./coverage.ts";
 import type { ModelFamily } from "./families/family.ts";
 import { isNoSpeech, isRepetitive, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
+import { spokenLanguages } from "./spoken-language.ts";
 import { type LooseSegment, stitchChunk } from "./stitch.ts";
 import { hasForeignScript } from "./wording.ts";
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
-/** The text of a chunk, on the recording's clock, and the warnings about it. */
-export type ChunkText = { segments: LooseSegment[]; warnings: Warning[] };
+/** The text of a chunk, on the recording's clock, and what is to be known about it. */
+export type ChunkText = { segments: LooseSegment[]; warnings: Warning[]; doubts: ChunkDoubts };
 
 /** Recognizes regions of the chunk's channel. Times are milliseconds from the start of the audio as `layoutChunk` lays it out. */
 export type Recognize = (
@@ -25,18 +28,27 @@ export type GuardTask = {
   family: ModelFamily;
   request: Pick<TranscriptionRequest, "language" | "mode" | "channelMode">;
   durationMs: number;
+  /** Text of a lower confidence than the model's floor stays in the transcript; left out: it does not. */
+  keepsDoubtful?: boolean;
 };
 type GuardedChunk = Pick<Chunk, "regions"> & { channel: number };
+
+/**
+ * Attempts at speech that has no text after the chunk as a whole. Each is a part of the one before, so another cut: models
+ * leave out a sentence in one cut and write it in another. Two more cost two encoder passes, and the tokens of lost text.
+ */
+const MORE_ATTEMPTS = 2;
 
 /**
  * Recognizes a chunk and checks the text with guards.
  *
  * - A chunk with a loop or with text in a wrong script is recognized once more with other settings. If the fault is still
  *   there, the loop is cut, and a wrong script leads to a warning.
- * - Speech without text is recognized once more by itself. If the whole chunk has no text, it is recognized once more
- *   with other settings.
+ * - Speech without text, and speech with too few letters for its length, is recognized again by itself, up to twice. Where
+ *   the same audio is left, it is recognized once more with other settings, and then no more.
  * - Deterministic families have no other settings, so the same audio is not given to them twice.
- * - Speech that the model marks as unknown does not count as speech without text.
+ * - Text below the floor of confidence is left out, and its speech is not recognized again. It and speech that stays
+ *   without text are in `doubts`.
  *
  * @throws errors of `recognize`
  */
@@ -45,23 +57,36 @@ export async function recognizeGuarded(
   chunk: GuardedChunk,
   recognize: Recognize,
 ): Promise<ChunkText> {
-  const { family } = task;
-  const settings = family.settingsFor(task.request, task.model);
+  const { regions } = chunk;
   const warnings = new Set<Warning>();
-  const { known, unknown } = await recognizeChecked(task, chunk.regions, settings, recognize, warnings);
-  const segments = stitch(task, chunk, chunk.regions, known);
-  const { uncovered } = speechCoverage(chunk.regions, [
-    ...segments,
-    ...stitch(task, chunk, chunk.regions, unknown),
-  ]);
-  // The same audio with the same settings would give no text again. A part of it is other audio.
-  const again = segments.length === 0 ? family.secondAttempt?.(settings) : settings;
-  if (uncovered.length > 0 && again) {
-    const found = await recognizeChecked(task, uncovered, again, recognize, warnings);
-    segments.push(...stitch(task, chunk, uncovered, found.known));
-    segments.sort((a, b) => a.startMs - b.startMs);
+  const settings = task.family.settingsFor(task.request, task.model);
+  const first = await recognizeChecked(task, regions, settings, recognize, warnings);
+  const doubtful = stitch(task, chunk, regions, first.unknown);
+  let covered: Covered = { segments: stitch(task, chunk, regions, first.known), settled: new Set() };
+  let tried: readonly ChunkRegion[] = regions;
+  for (let attempt = 0; attempt < MORE_ATTEMPTS; attempt++) {
+    const again = speechToTryAgain(regions, covered, doubtful);
+    const isSame = covered.segments.length === 0 || isDeepStrictEqual(again, tried);
+    const change = isSame ? task.family.secondAttempt?.(settings) : settings;
+    if (again.length === 0 || !change) break;
+    const found = await recognizeChecked(task, again, change, recognize, warnings);
+    covered = withFound(covered, again, stitch(task, chunk, again, found.known));
+    doubtful.push(...stitch(task, chunk, again, found.unknown));
+    if (isSame) break;
+    tried = again;
   }
-  return { segments, warnings: [...warnings] };
+  const { segments } = covered;
+  const { uncovered } = speechCoverage(regions, [...segments, ...doubtful]);
+  const unrecognized = joinedSpans([...doubtful, ...uncovered.map(spanOf)]);
+  const kept = task.keepsDoubtful ? doubtful.filter(({ text }) => text !== UNKNOWN_TEXT) : [];
+  return {
+    segments: [...segments, ...kept].sort((a, b) => a.startMs - b.startMs),
+    warnings: [...warnings],
+    doubts: {
+      unrecognized,
+      languages: spokenLanguages([...first.known, ...first.unknown], task.model, task.request.language),
+    },
+  };
 }
 
 /** The segments of a model: those with words, and those that represent speech that the model does not know. */
@@ -75,7 +100,7 @@ async function recognizeChecked(
   recognize: Recognize,
   warnings: Set<Warning>,
 ): Promise<DividedSegments> {
-  let divided = divideKnown(await recognize(regions, settings), model);
+  let divided = divideKnown(await recognize(regions, settings), { model, family });
   const textOf = (segments: readonly RecognizedSegment[]) =>
     segments.map((segment) => segment.text).join(" ");
   const isForeign = (text: string) => hasForeignScript(text, request.language, request.mode);
@@ -86,7 +111,7 @@ async function recognizeChecked(
   const first = faultsOf(divided.known);
   const otherSettings = first.isLoop || first.isForeign ? family.secondAttempt?.(settings) : undefined;
   if (otherSettings) {
-    const again = divideKnown(await recognize(regions, otherSettings), model);
+    const again = divideKnown(await recognize(regions, otherSettings), { model, family });
     const second = faultsOf(again.known);
     const isBetter =
       Number(second.isLoop) + Number(second.isForeign) < Number(first.isLoop) + Number(first.isForeign);
@@ -108,6 +133,10 @@ async function recognizeChecked(
   return { known: spoken, unknown: divided.unknown };
 }
 
+function spanOf({ startSample, endSample }: ChunkRegion): SpanMs {
+  return { startMs: startSample / SAMPLES_PER_MS, endMs: endSample / SAMPLES_PER_MS };
+}
+
 function stitch(
   { request, durationMs }: GuardTask,
   chunk: GuardedChunk,
@@ -121,9 +150,15 @@ function stitch(
   });
 }
 
-/** Separates the segments that represent unknown speech: those without known words, and those below `unknownBelow`. */
-function divideKnown(segments: readonly RecognizedSegment[], model: GuardTask["model"]): DividedSegments {
-  const { unknownToken, unknownBelow = 0 } = model.decoding;
+/** The text of speech that a model does not know. With it, the time of the speech is kept. */
+const UNKNOWN_TEXT = "…";
+
+/** Separates the segments that represent unknown speech: those without known words, and those below the floor. */
+function divideKnown(
+  segments: readonly RecognizedSegment[],
+  { model, family }: Pick<GuardTask, "model" | "family">,
+): DividedSegments {
+  const { unknownToken, unknownBelow = family.unknownBelow } = model.decoding;
   const known: RecognizedSegment[] = [];
   const unknown: RecognizedSegment[] = [];
   for (const segment of segments) {
@@ -131,7 +166,8 @@ function divideKnown(segments: readonly RecognizedSegment[], model: GuardTask["m
       ? segment.text.replaceAll(unknownToken, " ").replace(/\s+/g, " ")
       : segment.text;
     const isKnown = segment.confidence >= unknownBelow && (text.trim() !== "" || text === segment.text);
-    (isKnown ? known : unknown).push({ ...segment, text });
+    if (isKnown) known.push({ ...segment, text });
+    else unknown.push({ ...segment, text: text.trim() === "" ? UNKNOWN_TEXT : text });
   }
   return { known, unknown };
 }

@@ -1,4 +1,5 @@
 import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { SpanMs } from "../domain/result.ts";
 import { compressionRatio } from "../lib/compression.ts";
 
 /** Whisper's own bound: text that deflates better than this repeats itself (Radford et al. 2022, section 4.5). */
@@ -194,9 +195,6 @@ export function isSuspectedHallucination(segment: SegmentInfo): boolean {
   const isDoubtful = segment.confidence < SURE || (segment.noSpeechProbability ?? 0) > NO_SPEECH;
   return SUBTITLE_PHRASES.has(phrase) && isDoubtful;
 }
-
-/** A stretch of time, milliseconds of the recording. */
-export type SpanMs = { startMs: number; endMs: number };
 
 export type Coverage = {
   speechMs: number;

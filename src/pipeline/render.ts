@@ -1,4 +1,11 @@
-import type { AudioTracks, Gap, Segment, TranscriptionResult } from "../domain/result.ts";
+import type {
+  AudioTracks,
+  Gap,
+  LanguageCandidate,
+  Segment,
+  TranscriptionResult,
+  Unrecognized,
+} from "../domain/result.ts";
 import type { Mode, Timestamps } from "../domain/transcription.ts";
 import { srtText, vttText } from "../lib/subtitle-text.ts";
 import { toSeconds } from "../lib/time.ts";
@@ -73,6 +80,10 @@ function contentOf(result: TranscriptionResult, isTimed: boolean) {
     segments: result.segments.map((segment) => segmentBody(segment, isTimed)),
     warnings: result.warnings,
     ...(result.gaps.length === 0 ? {} : { gaps: result.gaps.map(gapBody) }),
+    ...(result.unrecognized === undefined ? {} : { unrecognized: result.unrecognized.map(spanBody) }),
+    ...(result.languageCandidates === undefined
+      ? {}
+      : { language_candidates: result.languageCandidates.map(candidateBody) }),
     ...(result.audioTracks === undefined ? {} : { audio_tracks: tracksBody(result.audioTracks) }),
   };
 }
@@ -90,13 +101,21 @@ function segmentBody(segment: Segment, isTimed: boolean) {
   };
 }
 
-function gapBody({ startMs, endMs, reason, channel }: Gap) {
+function gapBody({ reason, channel, ...span }: Gap) {
+  const { start, end } = spanBody(span);
+  return { start, end, reason, ...(channel === undefined ? {} : { channel }) };
+}
+
+function spanBody({ startMs, endMs, channel }: Unrecognized) {
   return {
     start: toSeconds(startMs),
     end: toSeconds(endMs),
-    reason,
     ...(channel === undefined ? {} : { channel }),
   };
+}
+
+function candidateBody({ language, probability }: LanguageCandidate) {
+  return { language, probability: Math.round(probability * 1000) / 1000 };
 }
 
 const tracksBody = ({ transcribed, leftOut }: AudioTracks) => ({ transcribed, left_out: leftOut });

@@ -3,15 +3,18 @@ import type { Reading } from "../domain/reading.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
 import {
   type Gap,
+  type LanguageCandidate,
   type Segment,
+  type SpanMs,
   type TranscriptionResult,
+  type Unrecognized,
   WARNINGS,
   type Warning,
 } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { CHUNK_GAP_SAMPLES, layoutChunk, restoreTime } from "./chunk-audio.ts";
 import { divideText } from "./divide-text.ts";
-import type { SpanMs } from "./guards.ts";
+
 import { joinedText } from "./joined-text.ts";
 
 /** A segment without its number, which is known only when all segments are. */
@@ -54,7 +57,7 @@ const SHORTEST_MS = 20;
  *   speech before a pause, or shortly after the beginning of speech is moved to that beginning. An end in silence is
  *   moved to the end of the speech before it. Times within speech are kept.
  * - A segment over a pause of 1.5 s or more is divided there. Its words are divided in proportion to the speech on both
- *   sides, at the nearest word boundary, preferably after a sentence. A segment with a single word is not divided.
+ *   sides, at the nearest word boundary, preferably after a sentence. A single word goes to the side with more speech.
  * - Times are whole milliseconds, rise, do not overlap, and `start < end ≤ durationMs`.
  *
  * Segments without text are left out.
@@ -139,7 +142,7 @@ function overlapMs(a: SpanMs, b: SpanMs): number {
 /** A segment's time and text. */
 type TimedText = SpanMs & { text: string };
 
-/** Divides a segment at long pauses. Returns it unchanged where a part would have no words. */
+/** Divides a segment at long pauses, so that no part spans one. Where there are fewer words than parts, the shortest have none. */
 function splitAtPauses(segment: TimedText, speech: readonly Speech[]): TimedText[] {
   const runs: (SpanMs & { speechMs: number })[] = [];
   for (const region of speech) {
@@ -158,12 +161,19 @@ function splitAtPauses(segment: TimedText, speech: readonly Speech[]): TimedText
   const lastRun = runs.at(-1);
   if (runs.length < 2 || !lastRun) return [segment];
   lastRun.endMs = segment.endMs;
+  const told = withMostSpeech(runs, segment.text.split(/\s+/u).length);
   const texts = divideText(
     segment.text,
-    runs.map(({ speechMs }) => speechMs),
+    told.map(({ speechMs }) => speechMs),
   );
-  const parts = runs.map(({ startMs, endMs }, index) => ({ startMs, endMs, text: texts[index] ?? "" }));
-  return parts.some(({ text }) => text === "") ? [segment] : parts;
+  return told.map(({ startMs, endMs }, index) => ({ startMs, endMs, text: texts[index] ?? "" }));
+}
+
+/** Returns the runs with the most speech, in order: as many as there are words for. */
+function withMostSpeech<R extends { speechMs: number }>(runs: readonly R[], count: number): readonly R[] {
+  if (count >= runs.length) return runs;
+  const longest = new Set(runs.toSorted((a, b) => b.speechMs - a.speechMs).slice(0, count));
+  return runs.filter((run) => longest.has(run));
 }
 
 /** Rounds times to whole milliseconds that rise, do not overlap and are within the recording. */
@@ -199,6 +209,10 @@ export type AssembleInput = {
   request: Pick<TranscriptionRequest, "channelMode">;
   /** How the file was read, where it has several audio tracks. */
   reading?: Reading;
+  /** Speech whose words are unknown, in any order. */
+  unrecognized?: readonly Unrecognized[];
+  /** Set where another language is spoken than the request says. */
+  languageCandidates?: LanguageCandidate[];
 };
 
 /**
@@ -226,6 +240,13 @@ export function assembleResult(input: AssembleInput): TranscriptionResult {
   const { track, leftOut = [] } = input.reading ?? {};
   const hasLeftOut = track !== undefined && leftOut.length > 0;
   if (hasLeftOut) found.add("tracks_left_out");
+  const unrecognized = (input.unrecognized ?? []).map((span) => ({
+    ...span,
+    endMs: Math.min(span.endMs, Math.floor(durationMs)),
+  }));
+  const { languageCandidates } = input;
+  if (unrecognized.length > 0) found.add("unrecognized_speech");
+  if (languageCandidates) found.add("language_mismatch");
   return {
     status: gaps.length > 0 ? "partial" : "completed",
     durationMs,
@@ -236,6 +257,8 @@ export function assembleResult(input: AssembleInput): TranscriptionResult {
     warnings: WARNINGS.filter((warning) => found.has(warning)),
     gaps,
     ...(hasLeftOut ? { audioTracks: { transcribed: track, leftOut } } : {}),
+    ...(unrecognized.length > 0 ? { unrecognized: unrecognized.sort(byTime) } : {}),
+    ...(languageCandidates ? { languageCandidates } : {}),
   };
 }
 

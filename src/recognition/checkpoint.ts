@@ -1,6 +1,6 @@
 import type { Chunk } from "../domain/chunk.ts";
 import type { Outline } from "../domain/outline.ts";
-import type { GapReason, Warning } from "../domain/result.ts";
+import type { ChunkDoubts, GapReason, Warning } from "../domain/result.ts";
 import type { ChunkText } from "../pipeline/guarded-recognition.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
 
@@ -22,6 +22,8 @@ export type ChunkRecord = NewChunk & {
   segments: LooseSegment[] | null;
   /** Warnings of a chunk in state `done`, else null. */
   warnings: Warning[] | null;
+  /** Doubts about a chunk in state `done`, else null. */
+  doubts: ChunkDoubts | null;
   /** Reason of a chunk in state `failed`, else null. */
   gapReason: GapReason | null;
 };
@@ -140,6 +142,6 @@ export function createMemoryCheckpoint(onProgress: (share: number) => void = () 
 }
 
 function newRecord(chunk: NewChunk, position: number): ChunkRecord {
-  const outcome = { segments: null, warnings: null, gapReason: null };
+  const outcome = { segments: null, warnings: null, doubts: null, gapReason: null };
   return { ...chunk, position, state: "waiting", attempt: "", failures: 0, crashes: 0, ...outcome };
 }

@@ -100,7 +100,8 @@ export async function recognizeOnce(
   let workMs = 0;
   const stored: (() => void)[] = [];
   try {
-    const guarded = { model, family, request, durationMs };
+    const { keepsDoubtful } = tools;
+    const guarded = { model, family, request, durationMs, keepsDoubtful };
     const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
       const { slices, totalSamples } = layoutChunk(regions);
       const audio = { pcmPath, slices, totalSamples };

@@ -63,6 +63,8 @@ export type RecognitionTools = {
   maxDurationMs: number;
   /** Failed attempts after which a chunk becomes a gap. */
   chunkAttempts: number;
+  /** Text of a lower confidence than the model's floor stays in the transcript. */
+  keepsDoubtful: boolean;
   /** Reports whether the work waits without limit for the end of a failure's cause, such as a full disk. */
   isWaitedOut: (error: unknown) => boolean;
 };

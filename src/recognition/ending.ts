@@ -4,6 +4,7 @@ import type { Reading } from "../domain/reading.ts";
 import type { Gap, TranscriptionResult, Warning } from "../domain/result.ts";
 import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.ts";
 import type { EngineError } from "../engine/protocol.ts";
+import { mismatchedLanguages } from "../pipeline/spoken-language.ts";
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
 
@@ -26,7 +27,7 @@ export type Ending =
     };
 
 export type EndingInput = {
-  request: Pick<TranscriptionRequest, "channelMode">;
+  request: Pick<TranscriptionRequest, "channelMode" | "language" | "mode">;
   durationMs: number;
   /** Channels of the recording. */
   channels: number;
@@ -55,6 +56,13 @@ export function endingOf({ request, chunks, durationMs, channels, ...input }: En
     reason: gapReason ?? "engine_error",
     ...(isSeparate ? { channel } : {}),
   }));
+  const unrecognized = chunks.flatMap(({ doubts, channel }) =>
+    (doubts?.unrecognized ?? []).map((span) => ({ ...span, ...(isSeparate ? { channel } : {}) })),
+  );
+  const languageCandidates = mismatchedLanguages(
+    request,
+    chunks.map(({ speechMs, doubts }) => ({ speechMs, languages: doubts?.languages ?? [] })),
+  );
   const result = assembleResult({
     segments: input.segments,
     gaps,
@@ -62,6 +70,8 @@ export function endingOf({ request, chunks, durationMs, channels, ...input }: En
     durationMs,
     channels,
     request,
+    unrecognized,
+    ...(languageCandidates ? { languageCandidates } : {}),
     ...(input.reading ? { reading: input.reading } : {}),
   });
   const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);

@@ -25,6 +25,7 @@ const CHUNKS = [0, 1, 2].map((n) => ({
 const TEXT = {
   segments: [{ startMs: 0, endMs: 5_000, text: "नमस्ते", language: "hi", confidence: 0.9 }],
   warnings: [],
+  doubts: { unrecognized: [{ startMs: 1_000, endMs: 2_000 }], languages: [] },
 };
 
 /** An empty checkpoint, and another one that continues it. */
@@ -236,7 +237,8 @@ async function attemptAt(checkpoint: Checkpoint, position: number): Promise<stri
 
 async function expectNoChange(checkpoint: Checkpoint, position: number, attempt: string): Promise<void> {
   const before = await checkpoint.chunks();
-  const other = { segments: [], warnings: ["script_mismatch" as const] };
+  const doubts = { unrecognized: [], languages: [] };
+  const other = { segments: [], warnings: ["script_mismatch" as const], doubts };
   expect(await checkpoint.completeChunk(position, attempt, other, 15_000)).toBe(false);
   expect(await checkpoint.giveUpChunk(position, attempt, "engine_error", 15_000)).toBe(false);
   expect(await checkpoint.countFailure(position, attempt, true)).toBeUndefined();

@@ -124,6 +124,7 @@ async function recognize(
     speakerWeights: context.speakerWeights,
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
     chunkAttempts: context.config.engine.chunk_attempts,
+    keepsDoubtful: context.config.engine.doubtful_text === "keep",
     // Accepted work waits until an admin has freed disk space.
     isWaitedOut,
   };

@@ -1,6 +1,6 @@
 import { and, asc, eq, gte, lt, max, type SQL, sql } from "drizzle-orm";
 import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
-import type { GapReason, Segment, Warning } from "../domain/result.ts";
+import type { ChunkDoubts, GapReason, Segment, Warning } from "../domain/result.ts";
 import type { ChunkCounts } from "../domain/story.ts";
 import { nextTurn } from "../lib/in-slices.ts";
 import { type Store, transaction } from "./database.ts";
@@ -143,6 +143,7 @@ const updateDone = prepared((store: Store) =>
       // The types know placeholders only in insertions. An update encodes their values in the same way.
       segments: sql.placeholder("segments") as unknown as SQL,
       warnings: sql.placeholder("warnings") as unknown as SQL,
+      doubts: sql.placeholder("doubts") as unknown as SQL,
     })
     .where(
       and(
@@ -164,7 +165,7 @@ const updateDone = prepared((store: Store) =>
 export function completeChunk(
   tx: Store,
   key: AttemptKey,
-  outcome: { segments: Omit<Segment, "index">[]; warnings: Warning[] },
+  outcome: { segments: Omit<Segment, "index">[]; warnings: Warning[]; doubts: ChunkDoubts },
 ): boolean {
   return updateDone(tx).get({ ...key, ...outcome }) !== undefined;
 }

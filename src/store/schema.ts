@@ -7,7 +7,7 @@ import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Speech } from "../domain/outline.ts";
 import type { Reading } from "../domain/reading.ts";
-import type { Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
+import type { ChunkDoubts, Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
 import type { Moved, TranscriptionWork } from "../domain/story.ts";
 import type {
   ChannelMode,
@@ -246,6 +246,8 @@ export const chunks = sqliteTable(
     crashes: integer("crashes").notNull().default(0),
     segments: text("segments", { mode: "json" }).$type<Omit<Segment, "index">[]>(),
     warnings: text("warnings", { mode: "json" }).$type<Warning[]>(),
+    /** Of a chunk with text; null where an earlier version recognized it. */
+    doubts: text("doubts", { mode: "json" }).$type<ChunkDoubts>(),
     gapReason: text("gap_reason").$type<GapReason>(),
   },
   (t) => [primaryKey({ columns: [t.transcriptionId, t.position] })],

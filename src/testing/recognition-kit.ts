@@ -48,6 +48,7 @@ export function openRecognitionKit({ workers = 2 } = {}) {
     return {
       engine,
       checkpoint,
+      keepsDoubtful: false,
       slots: {
         count: () => workers,
         acquire: ({ position, speechMs, hasSuccessors }, signal) =>

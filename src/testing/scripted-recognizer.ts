@@ -19,6 +19,7 @@ type ScriptedSettings = RecognizerSettings & { head: string };
 export const scriptedFamily: ModelFamily = {
   windowMs: 1_000,
   maxChunkMs: 20_000,
+  unknownBelow: 0,
   settingsFor: ({ language }): ScriptedSettings => ({ language, head: `head_${language}` }),
   singlePass: (settings) => settings,
 };

@@ -281,6 +281,14 @@ export const en = {
       "The file ends early, or a part of its sound could not be read.",
       "Check whether the upload was the whole recording.",
     ],
+    unrecognized_speech: [
+      "Some speech was not understood, and has no text.",
+      "Listen to the stretches without words.",
+    ],
+    language_mismatch: [
+      "Another language seems to be spoken than the one that was chosen.",
+      "Choose that language and send the recording again.",
+    ],
     tracks_left_out: [
       "The file has more than one audio track with sound, and one was transcribed.",
       "If the others matter, ask the admin to have all tracks mixed, or send each as its own file.",

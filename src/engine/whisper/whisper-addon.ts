@@ -10,6 +10,8 @@ export type NativeSegment = {
   endMs: number;
   language: string;
   noSpeechProbability: number;
+  /** Of the first window, by whisper's own codes, at most five; empty for an English model. */
+  spokenLanguages: { language: string; probability: number }[];
   ids: Int32Array;
   probabilities: Float32Array;
   ends: Uint32Array;

@@ -32,6 +32,7 @@ export function toSegments(segments: readonly NativeSegment[]): WhisperSegment[]
     tokens: tokensOf(segment, strict),
     confidence: meanProbability(segment.probabilities, segment.bytes, segment.ends),
     noSpeechProbability: segment.noSpeechProbability,
+    spokenLanguages: segment.spokenLanguages,
   }));
 }
 

@@ -284,6 +284,12 @@ describe("transcription", () => {
     expect(segment?.endMs).toBeWithin(end * 1000 - 230, end * 1000 + 270);
     expect(segment?.confidence).toBeWithin(0.8, 1.001);
     expect(segment?.noSpeechProbability).toBeLessThan(0.5);
+    const spoken = segment?.spokenLanguages ?? [];
+    expect(spoken.length).toBe(5);
+    expect(spoken.map(({ probability }) => probability)).toEqual(
+      spoken.map(({ probability }) => probability).sort((a, b) => b - a),
+    );
+    expect(spoken.reduce((sum, { probability }) => sum + probability, 0)).toBeWithin(0.05, 1.000_01);
     expect(segment?.tokens.map((token) => token.text).join("")).toBe(segment?.text);
     expect(segment?.language).toBe("en");
 

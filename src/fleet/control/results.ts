@@ -271,9 +271,10 @@ function canBeHung(wanted: WantedJob): boolean {
 /** The unit of work is the time of one place. */
 function outcomeOf({ segments }: Result, workMs: number): ChunkOutcome {
   return {
-    segments: segments.map(({ noSpeechProbability, ...segment }) => ({
+    segments: segments.map(({ noSpeechProbability, spokenLanguages, ...segment }) => ({
       ...segment,
       ...(noSpeechProbability === undefined ? {} : { noSpeechProbability }),
+      ...(spokenLanguages === undefined ? {} : { spokenLanguages }),
     })),
     workMs,
   };

@@ -339,6 +339,27 @@ const AudioTracks = closed(
   { description: "Which audio tracks of the file; present with the warning `tracks_left_out`." },
 );
 
+export const Unrecognized = closed(
+  { start: seconds("Start."), end: seconds("End."), channel: Type.Optional(channel) },
+  {
+    title: "Unrecognized",
+    description: "A stretch of speech whose words the model does not know. It is charged.",
+    examples: [{ start: 12.4, end: 15.1 }],
+  },
+);
+
+export const LanguageCandidate = closed(
+  {
+    language: Type.String({ description: "ISO 639 code, or the model's own code." }),
+    probability: Type.Number({ minimum: 0, maximum: 1 }),
+  },
+  {
+    title: "LanguageCandidate",
+    description: "A language that may be spoken.",
+    examples: [{ language: "hi", probability: 0.93 }],
+  },
+);
+
 export const TranscriptionResult = closed(
   {
     id: identifier("Identifier of the transcription.", TRANSCRIPTION_ID),
@@ -355,6 +376,14 @@ export const TranscriptionResult = closed(
     warnings: Type.Array(oneOf(WARNINGS)),
     gaps: Type.Optional(Type.Array(Gap, { description: "What is missing; present with status `partial`." })),
     audio_tracks: Type.Optional(AudioTracks),
+    unrecognized: Type.Optional(
+      Type.Array(Unrecognized, { description: "Present with the warning `unrecognized_speech`." }),
+    ),
+    language_candidates: Type.Optional(
+      Type.Array(LanguageCandidate, {
+        description: "The most probable first; present with the warning `language_mismatch`.",
+      }),
+    ),
   },
   {
     title: "TranscriptionResult",

@@ -9,10 +9,14 @@ const LINEAR_MS = 10_000;
 /** Some models were not trained with longer audio. */
 const MAX_CHUNK_MS = 20_000;
 
+/** Mean probabilities of CTC models are near 1. No recordings of people were at hand to measure where they fail. */
+const UNKNOWN_BELOW = 0.3;
+
 /** CTC models of NeMo, such as IndicConformer. They are deterministic: the same audio gives the same text. */
 export const nemoCtcFamily: ModelFamily = {
   windowMs: LINEAR_MS,
   maxChunkMs: MAX_CHUNK_MS,
+  unknownBelow: UNKNOWN_BELOW,
   settingsFor: ctcSettings,
   singlePass: (settings) => settings,
 };

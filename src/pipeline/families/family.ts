@@ -15,6 +15,8 @@ export type ModelFamily = {
   windowMs: number;
   /** Longest chunk, milliseconds, where the manifest of a model sets none. */
   maxChunkMs: number;
+  /** Text of a lower confidence, 0 to 1, is doubtful, where the manifest of a model sets no other floor. */
+  unknownBelow: number;
   /** Returns the settings for the chunks of a request. */
   settingsFor(
     request: Pick<TranscriptionRequest, "language" | "mode">,

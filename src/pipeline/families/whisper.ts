@@ -8,6 +8,9 @@ import type { ModelFamily } from "./family.ts";
 /** whisper.cpp treats sound of exactly this length as one window. */
 const WINDOW_MS = 30_000;
 
+/** See the table of docs/engine.md section 3: of the words of such segments, fewer than a third are right. */
+const UNKNOWN_BELOW = 0.3;
+
 /** Samples instead of greedy choice. Samples rarely lead into the same loop or wrong script again. */
 const SECOND_ATTEMPT = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } } as const;
 
@@ -15,6 +18,7 @@ const SECOND_ATTEMPT = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5
 export const whisperFamily: ModelFamily = {
   windowMs: WINDOW_MS,
   maxChunkMs: WINDOW_MS,
+  unknownBelow: UNKNOWN_BELOW,
   settingsFor: whisperSettings,
   secondAttempt: (settings): RecognizerSettings => ({ ...settings, ...SECOND_ATTEMPT }),
   singlePass: (settings): RecognizerSettings => ({ ...settings, ...{ temperatureIncrement: 0 } }),
