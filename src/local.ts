@@ -4,7 +4,8 @@ import { isAbsolute, join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
-import { rawFormatOf } from "./domain/raw-formats.ts";
+import { rawFormatOfName } from "./domain/raw-formats.ts";
+import type { Reading } from "./domain/reading.ts";
 import type { TranscriptionResult } from "./domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
 import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
@@ -49,13 +50,13 @@ export type LocalRequest = {
   /** Bounds on the number of speakers. */
   speakers?: { minSpeakers?: number; maxSpeakers?: number };
   channelMode: ChannelMode;
-  /** What files without a signature are; left out: their names say it. */
-  mediaType?: string | undefined;
+  /** How the files are read. Left out: as they say themselves, and those without a header by their names. */
+  reading?: Reading | undefined;
 };
 export type LocalPlan = {
   model: InstalledModel;
   request: TranscriptionRequest;
-  mediaType?: string | undefined;
+  reading?: Reading | undefined;
 };
 
 /** Recognition of local files, without a server, a database of work, or credit. */
@@ -117,10 +118,10 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
   }
 
   return {
-    plan({ modelId, isDiarized, speakers = {}, mediaType, ...rest }) {
+    plan({ modelId, isDiarized, speakers = {}, reading, ...rest }) {
       const diarization = isDiarized ? { diarization: speakers } : {};
       const request = { ...rest, timestamps: "segment" as const, ...diarization };
-      return { model: checkRequest(models, modelId, request), request, mediaType };
+      return { model: checkRequest(models, modelId, request), request, reading };
     },
 
     warm: ({ model }) => engine.warm(model, new AbortController().signal),
@@ -247,8 +248,8 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
     // The user sees the failure and can make space.
     isWaitedOut: () => false,
   };
-  const format = rawFormatOf({ name: file, mediaType: plan.mediaType });
-  const reading = format && { format };
+  const format = rawFormatOfName(file);
+  const reading = plan.reading ?? (format && { format });
   const recording = { path: file, directory: join(directory, "audio"), reading };
   const job = { recording, request, model };
   const ending = await recognizeRecording(job, tools, new AbortController().signal);

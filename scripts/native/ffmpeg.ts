@@ -19,7 +19,8 @@ function words(...lines: string[]): string[] {
 
 /**
  * Containers that need no other file. Deliberately absent: everything that can name another file or address (concat,
- * hls, dash, sdp, rtsp, imf, image2), subtitles and pictures.
+ * hls, dash, sdp, rtsp, imf, image2), subtitles and pictures. Those of files without a signature are used only where the
+ * sender names the format (src/domain/raw-formats.ts); the build has some more of them.
  */
 const DEMUXERS = words(
   "wav w64 aiff au caf voc sox nistsphere ircam sln xwma",

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { TranscriptionResult } from "../domain/result.ts";
 import { isFinal } from "../domain/transcription.ts";
 import { printable } from "../lib/printable.ts";
@@ -9,8 +10,9 @@ import { canonicalJson } from "../services/signed/signed-documents.ts";
 import type { Store } from "../store/database.ts";
 import { findResult } from "../store/results.ts";
 import { findTranscription, type TranscriptionRow } from "../store/transcriptions.ts";
-import { findUpload } from "../store/uploads.ts";
+import { findUpload, readingOf } from "../store/uploads.ts";
 import { CommandError } from "./context.ts";
+import { readingDocument } from "./reading-document.ts";
 
 const HASHED =
   "sha256: the result as the API sends it in JSON, in the form of RFC 8785 (keys sorted, no spaces), UTF-8. text_sha256: its field text, UTF-8.";
@@ -36,6 +38,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
     const missing = means ? "the hash of its recording" : "with what it was recognized";
     throw new CommandError("conflict", `${id}: ${missing} was not stored, so there is no evidence.`);
   }
+  const reading = readingOf(upload);
   const time = (ms: number | null) => (ms === null ? null : toTimestamp(ms));
   return {
     ...{ object: "transcription_evidence", format: 1, created_at: toTimestamp(nowMs) },
@@ -47,6 +50,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
     audio: {
       ...{ upload_id: upload.id, sha256, bytes: upload.bytes },
       ...{ duration_seconds: toSeconds(row.durationMs), channels: row.channels },
+      ...(isDeepStrictEqual(reading, {}) ? {} : { reading: readingDocument(reading) }),
     },
     model: {
       ...{ id: row.modelId, version: row.modelVersion, sha256: means.modelSha256 },

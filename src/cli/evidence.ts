@@ -7,6 +7,7 @@ import type { Evidence } from "../services/signed/evidence.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "./local-work.ts";
 import { renderFields } from "./output.ts";
+import { readingOfDocument } from "./reading-document.ts";
 import { readSigned } from "./signed-file.ts";
 
 type VerifyOptions = { key?: string; audio?: string; json?: true };
@@ -155,6 +156,7 @@ async function repeat(context: CliContext, evidence: Evidence, file: string): Pr
     ...{ model: model.id, language: request.language, mode: request.mode },
     ...{ channelMode: request.channel_mode, isDiarized: request.diarization !== null },
     speakers: speakersOf(request.diarization),
+    reading: audio.reading && readingOfDocument(audio.reading),
   };
   try {
     await withLocalTranscriber(context, choices, async (transcriber, plan) => {

@@ -2,7 +2,7 @@ import { RAW_EXTENSIONS } from "../domain/raw-formats.ts";
 
 /**
  * The extensions of recordings, by the name that the decoder has for their format (`scripts/native/ffmpeg.ts`). A format
- * without any has no file of its own, or cannot be recognized by its content.
+ * without any has no file of its own, or cannot be recognized by its content (domain/raw-formats.ts).
  */
 export const RECORDING_EXTENSIONS: Readonly<Record<string, readonly string[]>> = {
   wav: ["wav", "wave", "bwf", "rf64", "bw64"],

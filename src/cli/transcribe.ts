@@ -1,10 +1,11 @@
 import { join } from "node:path";
 import type { Command } from "commander";
+import type { RawFormat } from "../domain/raw-formats.ts";
 import { type DiarizationRequest, MODES, type Mode } from "../domain/transcription.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { makeScratch, removeScratch } from "../lib/scratch.ts";
 import { wholeNumber } from "./arguments.ts";
-import { readChannelMode, readMode } from "./choices.ts";
+import { readChannelMode, readMediaType, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { addDiarizationOption, diarizationOf } from "./diarization-option.ts";
 import { describeGaps, type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "./local-work.ts";
@@ -26,6 +27,7 @@ type Options = {
   language: string;
   mode: Mode;
   model?: string;
+  mediaType?: RawFormat;
   diarization?: DiarizationRequest | true;
   channelMode: "mix" | "separate";
   format?: OutputFormat;
@@ -45,7 +47,12 @@ export function registerTranscribe(program: Command, context: CliContext): void 
     )
     .option("--language <code>", "language spoken", "hi")
     .option("--mode <mode>", MODES.join(", "), readMode, "native")
-    .option("--model <id>", "model; else the default");
+    .option("--model <id>", "model; else the default")
+    .option(
+      "--media-type <type>",
+      "what files without a header are, such as audio/PCMA or 'audio/L16;rate=16000;endianness=little-endian'; else their names say it",
+      readMediaType,
+    );
   addDiarizationOption(command)
     .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
     .option(
@@ -78,10 +85,13 @@ async function transcribe(context: CliContext, files: readonly string[], options
     if (wanted.length < inputs.length)
       context.note(`${inputs.length - wanted.length} of ${inputs.length} are there already.`);
     if (wanted.length === 0) return;
-    const { model, language, mode, channelMode } = options;
+    const { model, language, mode, channelMode, mediaType: format } = options;
     const speakers = diarizationOf(options.diarization);
-    const choices = { model, language, mode, channelMode, isDiarized: speakers !== undefined };
-    const given = speakers ? { ...choices, speakers } : choices;
+    const given = {
+      ...{ model, language, mode, channelMode, isDiarized: speakers !== undefined },
+      ...(speakers ? { speakers } : {}),
+      ...(format ? { reading: { format } } : {}),
+    };
     await withLocalTranscriber(context, given, async (transcriber, plan, config) => {
       if (wanted.some(({ name }) => name === STANDARD_INPUT))
         await spoolStandardInput(spool, config.limits.max_upload_bytes);

@@ -6,6 +6,7 @@ import type { UploadRow } from "../store/uploads.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { filterOf, type ListFilterOptions, withOwnerOptions, withRangeOptions } from "./list-filters.ts";
 import { renderFields, renderTable } from "./output.ts";
+import { readingDocument } from "./reading-document.ts";
 
 /** `shruti uploads …`: admins see the uploads of all projects, and why one was rejected. */
 export function registerUploads(program: Command, context: CliContext): void {
@@ -136,6 +137,7 @@ function toJson(row: UploadRow) {
     channels: row.channels,
     sample_rate_hz: row.sampleRateHz,
     truncated: row.truncated,
+    reading: row.reading && readingDocument(row.reading),
     created_at: toTimestamp(row.createdAt),
     expires_at: toTimestamp(row.expiresAt),
     finished_at: time(row.finishedAt),

@@ -35,6 +35,14 @@ export type UploadChanges = Partial<
   >
 >;
 
+/** Sets how the file of an upload is read that still takes bytes. Returns whether it does. */
+export function setReading(tx: Store, id: string, reading: Reading): boolean {
+  const isReceiving = and(eq(uploads.id, id), eq(uploads.state, "allocated"));
+  return (
+    tx.update(uploads).set({ reading }).where(isReceiving).returning({ id: uploads.id }).all().length > 0
+  );
+}
+
 /** Returns how the file of a verified upload is read. Older versions took the first audio track. */
 export const readingOf = ({ reading }: Pick<UploadRow, "reading">): Reading => reading ?? FIRST_TRACK;
 

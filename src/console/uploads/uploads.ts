@@ -202,7 +202,8 @@ async function allocate(id: string): Promise<void> {
       address: tus.endpoint,
       isCreated: false,
       headers: tus.headers,
-      metadata: tus.metadata,
+      // A recording without a header is read as its name says.
+      metadata: { ...tus.metadata, filename: item.fileName },
       chunkBytes: tus.chunk_size,
     },
   });

@@ -32,7 +32,10 @@ export function tooLong(): DecodeError {
 /** Failures by the decoder's names for them (scripts/native/decoder/main.c). */
 const REPORTED: Record<string, [DecodeFailure, string]> = {
   no_audio: ["no_audio", "The file has no audio stream."],
-  undecodable: ["undecodable", "The file is not in a known audio format, or is damaged."],
+  undecodable: [
+    "undecodable",
+    "The file is not in a known audio format, or is damaged. One without a header needs a name such as call.ulaw, or a media type such as audio/PCMU.",
+  ],
   absurd_format: [
     "undecodable",
     "The audio claims a sample rate or a number of channels that no recording has.",

@@ -134,11 +134,11 @@ function openaiFor({ config: { openai }, database }: HttpDeps, { projectId }: Ca
 
 function orderOf({ config }: HttpDeps, received: ReceivedForm, path: string, wanted: Wanted) {
   const { max_bytes, max_duration_seconds, wait_seconds } = config.openai;
-  const { bytes, sha256 } = received.file ?? { bytes: 0, sha256: "" };
+  const file = received.file ?? { bytes: 0, sha256: "" };
   return {
     modelId: wanted.modelId,
     request: wanted.request,
-    file: { path, bytes, sha256 },
+    file: { ...file, path },
     isTooLarge: received.isTooLarge,
     bounds: { maxBytes: max_bytes, maxDurationSeconds: max_duration_seconds, waitSeconds: wait_seconds },
   };

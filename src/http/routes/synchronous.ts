@@ -16,6 +16,7 @@ import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { HttpDeps, SynchronousPlace } from "../deps.ts";
 import { createKeyLocks } from "../key-locks.ts";
+import type { ReceivedFile } from "../wire/multipart.ts";
 
 /** Codes with which every form with a recording may be refused, or its work may end. */
 export const RECORDING_ERRORS = [
@@ -52,7 +53,7 @@ export type SynchronousOrder = {
   modelId: string | undefined;
   request: TranscriptionRequest;
   bounds: Bounds;
-  file: { path: string; bytes: number; sha256: string };
+  file: ReceivedFile & { path: string };
   /** The file has more bytes than allowed, and was not kept. */
   isTooLarge: boolean;
   key: string | undefined;
@@ -133,10 +134,14 @@ function claimOf(
   const isModelNamed = modelId !== undefined;
   return {
     key,
-    requestHash: hashRequest({ model, isModelNamed, request, audio: file.sha256 }),
+    requestHash: hashRequest({ model, isModelNamed, request, audio: audioOf(file) }),
     scope: "synchronous",
   };
 }
+
+/** The same bytes are other sound where they are named as another format. */
+const audioOf = ({ sha256, format }: ReceivedFile) =>
+  format === undefined ? sha256 : `${sha256} ${JSON.stringify(format)}`;
 
 function lockName(caller: Caller, key: string): string {
   return `${caller.projectId} ${key}`;
@@ -239,8 +244,9 @@ async function verifyFile(
   const signal = AbortSignal.any([client, deadline, deps.stopping]);
   try {
     return await namingFile(async () => {
+      const { path, format } = file;
       const audio = await deps.verifyAudio(
-        { path: file.path },
+        { path, reading: format && { format } },
         { organizationId, maxDurationMs, isLarge },
         signal,
       );

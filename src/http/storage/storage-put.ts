@@ -1,4 +1,5 @@
 import { AppError } from "../../domain/errors.ts";
+import { type RawFormat, rawFormatOf } from "../../domain/raw-formats.ts";
 import { toUploadResponse } from "../routes/uploads.ts";
 import {
   bearerToken,
@@ -54,6 +55,13 @@ export async function handlePut(
   return Response.json(toUploadResponse(deps.uploads.authorize(uploadId, bearerToken(request))));
 }
 
+/** Returns the format that a request names for a file without a signature: its media type goes before its file name. */
+function namedFormat({ headers }: Request): RawFormat | undefined {
+  const disposition = headers.get("content-disposition") ?? "";
+  const name = /;\s*filename="?([^";]+)"?/i.exec(disposition)?.[1];
+  return rawFormatOf({ name, mediaType: headers.get("content-type") ?? undefined });
+}
+
 async function receiveWhole(deps: StorageDeps, uploadId: string, input: StorageRequest): Promise<void> {
   const { request } = input;
   refuseEncodings(request);
@@ -64,6 +72,8 @@ async function receiveWhole(deps: StorageDeps, uploadId: string, input: StorageR
     });
   }
   const declared = declaredBytes(request);
+  const format = namedFormat(request);
+  if (format) await deps.uploads.nameFormat(uploadId, format);
   const { isWhole, storedBytes } = await deps.uploads.receive(uploadId, {
     at: "start over",
     body: request.body,

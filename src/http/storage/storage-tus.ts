@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { timingSafeEqual } from "node:crypto";
 import { DataStore, ERRORS, type Locker, Metadata, Server as TusServer, Upload } from "@tus/server";
 import { AppError, type AppErrorOptions, type ErrorCode } from "../../domain/errors.ts";
+import { type RawFormat, rawFormatOf } from "../../domain/raw-formats.ts";
 import { isId } from "../../lib/ids.ts";
 import type { UploadRow } from "../../store/uploads.ts";
 import {
@@ -150,6 +151,8 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
 
   async function create(input: StorageRequest): Promise<Response> {
     const upload = authorizeCreation(deps, input.request);
+    const format = namedFormat(input.request);
+    if (format && upload.state === "allocated") await deps.uploads.nameFormat(upload.id, format);
     const stored = await deps.uploads.storedBytes(upload.id);
     if (stored === undefined) return speak(deps.uploads.requireReceiving(upload.id), input);
     const headers = new Headers({ location: locationOf(deps, upload.id), "upload-offset": String(stored) });
@@ -277,11 +280,22 @@ function requireOffset(request: Request): void {
 }
 
 function uploadIdOf(request: Request): string | undefined {
+  const id = metadataOf(request).upload_id;
+  return typeof id === "string" && isId("upload", id) ? id : undefined;
+}
+
+/** Returns the format that the metadata names for a file without a signature, by the keys that clients of tus use. */
+function namedFormat(request: Request): RawFormat | undefined {
+  const { filename, name, filetype, type } = metadataOf(request);
+  return rawFormatOf({ name: filename ?? name ?? undefined, mediaType: filetype ?? type ?? undefined });
+}
+
+/** The metadata of a creation; none where it cannot be read. */
+function metadataOf(request: Request): Record<string, string | null> {
   try {
-    const id = Metadata.parse(request.headers.get("upload-metadata") ?? undefined).upload_id;
-    return typeof id === "string" && isId("upload", id) ? id : undefined;
+    return Metadata.parse(request.headers.get("upload-metadata") ?? undefined);
   } catch {
-    return undefined;
+    return {};
   }
 }
 

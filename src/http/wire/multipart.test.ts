@@ -86,6 +86,41 @@ describe("parts that a form may not have", () => {
   });
 });
 
+describe("the format of a file without a header", () => {
+  const named = (name: string) => `Content-Disposition: form-data; name="file"; filename="${name}"`;
+  test.each([
+    ["by its name", named("call.alaw"), { demuxer: "alaw", rateHz: 8_000, channels: 1 }],
+    ["by its path", named("C:\\\\calls\\\\call.sln16"), { demuxer: "s16le", rateHz: 16_000, channels: 1 }],
+    [
+      "by its media type, with parameters",
+      `${named("blob")}\r\nContent-Type: audio/L16;rate=44100; channels=2`,
+      { demuxer: "s16be", rateHz: 44_100, channels: 2 },
+    ],
+    [
+      "by its media type rather than its name",
+      `content-type: audio/PCMU\r\n${named("call.alaw")}`,
+      { demuxer: "mulaw", rateHz: 8_000, channels: 1 },
+    ],
+    [
+      "by its name where the media type says nothing",
+      `${named("a.ul")}\r\nContent-Type: application/octet-stream`,
+      {
+        ...{ demuxer: "mulaw", rateHz: 8_000, channels: 1 },
+      },
+    ],
+    ["nothing names it", named("call.wav"), undefined],
+  ])("%s", async (_title, head, format) => {
+    // The type of another part is not that of the file.
+    const before = { head: `${LANGUAGE}\r\nContent-Type: audio/G722`, bytes: 2 };
+    for (const parts of [
+      [before, { head, bytes: 100 }],
+      [{ head, bytes: 100 }, before],
+    ]) {
+      expect((await receive(parts, 50)).file?.format).toEqual(format as never);
+    }
+  });
+});
+
 test("forms of any parts in any pieces are read up to the first part that is skipped, or to the end", async () => {
   const heads = [FILE, LANGUAGE, ...Object.values(SKIPPED)];
   const size = fc.oneof(fc.nat({ max: 200 }), fc.integer({ min: 15_000, max: 140_000 }));

@@ -3,6 +3,7 @@ import type { EventEmitter } from "node:events";
 import { type FileHandle, open } from "node:fs/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { AppError } from "../../domain/errors.ts";
+import { type RawFormat, rawFormatOf } from "../../domain/raw-formats.ts";
 import { nextTurn } from "../../lib/in-slices.ts";
 import { refuseEncoding } from "./parse.ts";
 
@@ -41,12 +42,19 @@ export type FormOptions = {
   onPiece: (bytes: number, store: () => Promise<void>) => Promise<void>;
 };
 
+export type ReceivedFile = {
+  bytes: number;
+  sha256: string;
+  /** The format of a file without a signature, as its part names it by media type or file name. */
+  format?: RawFormat | undefined;
+};
+
 /** What a form carried, each text field once unless it may be a list; judging names and values is the caller's. */
 export type ReceivedForm = {
   fields: Map<string, string>;
   /** Names in the order in which they came, the file's included. */
   names: string[];
-  file: { bytes: number; sha256: string } | undefined;
+  file: ReceivedFile | undefined;
   /** The file has more bytes than allowed. */
   isTooLarge: boolean;
   /** The body was so much larger that it was not read to its end: later fields are unknown. */
@@ -70,7 +78,7 @@ export type FormFault = { name: string; message: string };
  *   reason when it aborts
  */
 export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {
-  const parts: Parts = { begun: 0, understood: 0, onBroken: () => {} };
+  const parts: Parts = { begun: 0, understood: 0, mediaType: undefined, onBroken: () => {} };
   const parser = openParser(request, parts, options.maxFieldBytes ?? MAX_FIELD_BYTES);
   const file = await open(options.path, "wx", 0o600);
   try {
@@ -87,6 +95,8 @@ export async function receiveForm(request: Request, options: FormOptions): Promi
 type Parts = {
   begun: number;
   understood: number;
+  /** The media type of the part that began last, with its parameters. The parser itself drops them. */
+  mediaType: string | undefined;
   /** Called when a part begins after one that cannot be understood, or when there are too many. */
   onBroken: (fault: FormFault) => void;
 };
@@ -119,6 +129,11 @@ function openParser(request: Request, parts: Parts, maxFieldBytes: number): Busb
         headerPairs: 20,
         headerSize: 8192,
       },
+    });
+    (parser as unknown as WithInnerParser)._parser.parser.prependListener("part", (part: EventEmitter) => {
+      part.prependListener("header", (fields: Record<string, string[] | undefined>) => {
+        parts.mediaType = fields["content-type"]?.[0];
+      });
     });
     (parser as unknown as WithInnerParser)._parser.parser.on("part", () => {
       if (parts.understood < parts.begun) parts.onBroken(UNREADABLE_PART);
@@ -184,13 +199,14 @@ async function receive(
     const earlier = listFields.includes(name) ? form.fields.get(name) : undefined;
     form.fields.set(name, earlier === undefined ? value : `${earlier}\n${value}`);
   });
-  parser.on("file", (given: string | undefined, stream) => {
+  parser.on("file", (given: string | undefined, stream, fileName: string | undefined) => {
     if (broken.signal.aborted) return void stream.resume();
     const name = take(given);
     const isFirst = name === options.fileField && form.file === undefined;
     if (name !== options.fileField) note(name, `${name} must be text.`);
     if (!isFirst) return void stream.resume();
-    const file = { bytes: 0, sha256: "" };
+    const format = rawFormatOf({ name: fileName, mediaType: parts.mediaType });
+    const file: ReceivedFile = { bytes: 0, sha256: "", format };
     form.file = file;
     fileStream = stream;
     storing = store(stream, handle, file, options.maxFileBytes).then((isTooLarge) => {
@@ -220,7 +236,7 @@ async function receive(
 async function store(
   stream: BusboyFileStream,
   handle: FileHandle,
-  file: { bytes: number; sha256: string },
+  file: ReceivedFile,
   maxBytes: number,
 ): Promise<boolean> {
   const hash = createHash("sha256");

@@ -179,7 +179,8 @@ export const DiarizationField = Type.String({
 export const AudioForm = closed(
   {
     file: Type.String({
-      description: "The audio file; its format is found from its content.",
+      description:
+        "The audio file; its format is found from its content. A file without a header is read as its name or media type says.",
       contentMediaType: "application/octet-stream",
       describedFormat: "binary",
     }),

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { RAW_DEMUXERS } from "../../domain/raw-formats.ts";
 import { CHANNEL_MODES, MODES, TIMESTAMPS } from "../../domain/transcription.ts";
 
 /**
@@ -14,6 +15,7 @@ const OrNull = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
   Type.Union([type, Type.Null()]);
 const oneOf = <T extends string>(values: readonly T[]) =>
   Type.Union(values.map((value) => Type.Literal(value)));
+const Track = Type.Integer({ minimum: 0, maximum: 31 });
 const Speakers = Type.Integer({ minimum: 1, maximum: 1000 });
 
 const EVIDENCE = Type.Object({
@@ -36,6 +38,22 @@ const EVIDENCE = Type.Object({
     bytes: Type.Integer(),
     duration_seconds: Type.Number(),
     channels: Type.Integer(),
+    /** How the file was read; absent where it has one track and says itself what it is. */
+    reading: Type.Optional(
+      Type.Object({
+        format: Type.Optional(
+          Type.Object({
+            demuxer: oneOf(RAW_DEMUXERS),
+            rate_hz: Type.Integer(),
+            channels: Type.Integer(),
+            code_bits: Type.Optional(Type.Integer()),
+          }),
+        ),
+        track: Type.Optional(Track),
+        left_out: Type.Optional(Type.Array(Track)),
+        mixed: Type.Optional(Type.Array(Track)),
+      }),
+    ),
   }),
   model: Type.Object({
     id: Text,

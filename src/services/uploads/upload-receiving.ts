@@ -1,5 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
+import { isDeepStrictEqual } from "node:util";
 import { AppError } from "../../domain/errors.ts";
+import type { RawFormat } from "../../domain/raw-formats.ts";
 import { syncPath } from "../../lib/durable-files.ts";
 import { type PaceLimits, watchPace } from "../../lib/pace.ts";
 import {
@@ -10,7 +12,9 @@ import {
   removeFile,
 } from "../../store/audio-files.ts";
 import { type AudioWriter, openAudioWriter } from "../../store/audio-writer.ts";
-import { findUpload, type UploadRow } from "../../store/uploads.ts";
+import { gatedTransaction, type Store } from "../../store/database.ts";
+import { findUpload, setReading, type UploadRow } from "../../store/uploads.ts";
+import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { asDiskFailure, checkDisk, isDiskFailure } from "./upload-disk.ts";
 import { expireUpload } from "./upload-expiry.ts";
@@ -212,6 +216,17 @@ export async function discardBytes(context: UploadContext, uploadId: string): Pr
   } finally {
     release();
   }
+}
+
+/** Keeps the format that a sender names for an upload's file. @throws AppError as `requireReceiving` */
+export async function nameFormat(context: UploadContext, uploadId: string, format: RawFormat): Promise<void> {
+  const { reading } = requireReceiving(context, uploadId);
+  if (isDeepStrictEqual(reading, { format })) return;
+  const keep = (tx: Store) => {
+    // It may have been marked complete meanwhile.
+    if (!setReading(tx, uploadId, { format })) requireReceiving(context, uploadId);
+  };
+  await gatedTransaction(context.database, keep, REQUEST_WAIT);
 }
 
 /** Returns the bytes in the upload's file; undefined when it has no file. */

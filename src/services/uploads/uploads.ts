@@ -1,4 +1,5 @@
 import type { Ages } from "../../domain/clock-trust.ts";
+import type { RawFormat } from "../../domain/raw-formats.ts";
 import { createShares, usualSpare } from "../../lib/shares.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
 import type { Store } from "../../store/database.ts";
@@ -22,6 +23,7 @@ import { removeOrphans, type SweepReport, sweepAudioFiles } from "./upload-orpha
 import {
   discardBytes,
   MAX_RECEIVING,
+  nameFormat,
   openUploadFile,
   type Received,
   type Receiving,
@@ -87,6 +89,12 @@ export type StorageUploads = {
   receive(id: string, receiving: Receiving): Promise<Received>;
   /** Creates the upload's file if there is none. @throws AppError as `requireReceiving`; `capacity_unavailable` */
   openFile(id: string): Promise<void>;
+  /**
+   * Keeps what a sender says of a file without a signature. It is used where verification finds none.
+   *
+   * @throws AppError as `requireReceiving`
+   */
+  nameFormat(id: string, format: RawFormat): Promise<void>;
   /** Removes the bytes that have arrived. @throws AppError as `requireReceiving` */
   discardBytes(id: string): Promise<void>;
   /** Ends a request that still writes the upload, and waits until it has released the file. */
@@ -184,6 +192,7 @@ function storageUploads(context: UploadContext): StorageUploads {
     receive: (id, receiving) => receiveBytes(context, id, receiving),
     openFile: (id) => openUploadFile(context, id),
     discardBytes: (id) => discardBytes(context, id),
+    nameFormat: (id, format) => nameFormat(context, id, format),
     settleWriter: (id) => settleWriter(context, id),
     storedBytes: (id) => storedBytes(context, id),
     async expiresAtMs(id) {
