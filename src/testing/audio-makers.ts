@@ -134,18 +134,22 @@ export function systemEncoders(): ReadonlySet<string> {
 /**
  * Encodes a WAV with the system's ffmpeg.
  *
+ * @param isLive ffmpeg writes to a pipe, so that it cannot go back to write a length
  * @returns the path of the new file in the folder
  */
 export function encodeFormat(
   folder: string,
   source: Uint8Array,
   { name, encoder, options }: EncodedFormat,
+  isLive = false,
 ): string {
   const path = join(folder, name);
   const input = `${path}.source`;
   writeFileSync(input, source);
-  const arguments_ = ["-v", "error", "-y", "-i", input, ...options, "-c:a", encoder, "-strict", "-2", path];
-  const { exitCode, stderr } = Bun.spawnSync([Bun.which("ffmpeg") ?? "ffmpeg", ...arguments_]);
+  const output = isLive ? "pipe:1" : path;
+  const arguments_ = ["-v", "error", "-y", "-i", input, ...options, "-c:a", encoder, "-strict", "-2", output];
+  const { exitCode, stdout, stderr } = Bun.spawnSync([Bun.which("ffmpeg") ?? "ffmpeg", ...arguments_]);
   if (exitCode !== 0) throw new Error(`${name}: ${stderr.toString()}`);
+  if (isLive) writeFileSync(path, stdout);
   return path;
 }

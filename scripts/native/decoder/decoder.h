@@ -5,8 +5,14 @@
  * source.c   the file, and the independent parts that a concatenated file has
  * edits.c    edit lists of MP4
  * qcp.c      lost frames of QCELP and EVRC
+ * view.c     what libav reads of a part, which the next three make
+ * samples.c  uncompressed files: WAV and its relatives, AIFF, AU, CAF
+ * chunks.c   their chunks, and what is behind their sound
+ * ogg.c      pages of Ogg
+ * ends.c     whether a part of another kind breaks off, by its lengths
  * reading.c  how the caller wants the file to be read
  * reader.c   one part: demuxer and audio decoder of libav
+ * ending.c   whether a part ends in the middle of a packet
  * amr.c      AMR with its pauses
  * streams.c  which audio track of a file is read
  * lanes.c    several audio tracks side by side
@@ -91,14 +97,102 @@ bool source_replace(Source *source, Patch patch);
 bool source_note_play(Source *source, TrackPlay play);
 /* Returns the seconds that a track's edit list plays in a part; NAN when it has no list of several edits. */
 double source_played_s(const Source *source, Part part, int track);
-/* Makes a context that reads only one part; NULL when memory is short. Free it with `source_free_io`. */
-AVIOContext *source_io(const Source *source, Part part);
-void source_free_io(AVIOContext *io);
+/* Reads bytes of the file before `end`. Returns how many there were. */
+int64_t source_read(const Source *source, int64_t at, int64_t end, void *buffer, int64_t bytes);
+/* Returns the first position in a range where the signature is; -1 when it is nowhere. */
+int64_t source_find(const Source *source, Part range, const char *signature, int length);
 
 /* ---- edits.c ---- */
 
 /* Makes libav read silence where the edit lists of an MP4 or QuickTime file say so. False when memory is short. */
 bool edits_mend(Source *source);
+
+/* ---- view.c ---- */
+
+/*
+ * What libav reads of a part: bytes of the file, without those behind the sound, between bytes that this program has made.
+ * Positions of packets count from the beginning of the view.
+ */
+typedef struct {
+  /* A made header, or NULL. It is that of a WAV file of unknown length. */
+  uint8_t *head;
+  int64_t head_bytes;
+  Part body;
+  /* A made page of Ogg, or NULL. */
+  uint8_t *tail;
+  int64_t tail_bytes;
+  /* The codec of the sound; AV_CODEC_ID_NONE: the one that libav finds. */
+  enum AVCodecID codec;
+  /* The container says where the sound ends, so that its last packet may be short. */
+  bool has_known_end;
+  /* The file ends before its sound does. */
+  bool breaks_off;
+} View;
+
+/* Makes the view of a part. Free it with `view_free`. */
+View view_of(const Source *source, Part part);
+int64_t view_bytes(const View *view);
+void view_free(View *view);
+/* Makes a context that reads a view, which must outlive it; NULL when memory is short. Free it with `source_free_io`. */
+AVIOContext *source_io(const Source *source, const View *view);
+void source_free_io(AVIOContext *io);
+
+/* ---- samples.c ---- */
+
+/* Finds the sound of an uncompressed file. Leaves the view of any other file as it is. */
+void view_of_samples(const Source *source, Part part, View *view);
+
+/* ---- chunks.c ---- */
+
+/* Chunks with a name and a length: little-endian, big-endian, with 64 bits in CAF, and with long names in Wave64. */
+typedef enum { RIFF_CHUNKS, FORM_CHUNKS, CAF_CHUNKS, WAVE64_CHUNKS } ChunkForm;
+
+/* No file has chunks of more bytes. Sums of two such numbers cannot overflow. */
+#define LARGEST_CHUNK ((int64_t)1 << 60)
+
+typedef struct {
+  char name[4];
+  /* Position and length of the content, and where the next chunk begins. The length is as the file says, or negative. */
+  int64_t at, bytes, next;
+} Chunk;
+
+/* Bytes of a sample (0: the sound is compressed), and which of them is the highest one. */
+typedef struct {
+  int bytes, highest;
+} SampleForm;
+
+/* Reads the head of a chunk. False: there is none. */
+bool chunk_read(const Source *source, Part part, ChunkForm form, int64_t at, Chunk *chunk);
+/* Reports whether whole chunks fill the part from a position on. */
+bool chunks_fill(const Source *source, Part part, ChunkForm form, int64_t at);
+/* Reports whether other data than sound begin with these bytes: tags of programs that do not know the container. */
+bool is_tag(const uint8_t *bytes, int64_t available);
+/*
+ * Reports whether the sound continues behind the `end` that its header names, as in a recorder that lost power and had
+ * written the length before. It does not where chunks, tags, text, zeros, or data as even as encrypted ones follow.
+ */
+bool sound_continues(const Source *source, Part part, ChunkForm form, SampleForm samples, int64_t data_at, int64_t end);
+
+/* ---- ogg.c ---- */
+
+#define OGG_HEAD_BYTES 27
+#define OGG_PAGE_BYTES (OGG_HEAD_BYTES + 255 + 255 * 255)
+#define OGG_BEGINS_STREAM 2
+#define OGG_ENDS_STREAM 4
+
+/* Reads the head of the page at an offset (RFC 3533 section 6). Returns the page's length; 0 when there is none. */
+int64_t ogg_page_bytes(const Source *source, int64_t at, int64_t end, uint8_t *page);
+/* Reads a page of this length. A damaged flag must not cut a stream, so the checksum says whether the page is sound. */
+bool ogg_page_is_sound(const Source *source, int64_t at, int64_t end, int64_t bytes, uint8_t *page);
+/* Finds the end of Ogg, and makes a page of the whole packets of a page that breaks off. */
+void view_of_ogg(const Source *source, Part part, View *view);
+
+/* ---- ends.c ---- */
+
+/* Reports whether a part breaks off, by the lengths that its container names. False where it names none. */
+bool breaks_off(const Source *source, Part part);
+/* Returns the length of a frame of MPEG audio, by its head; 0: there is none, or it does not say. */
+int mpeg_frame_bytes(const uint8_t *head, int available);
 
 /* ---- reading.c ---- */
 
@@ -108,8 +202,6 @@ bool edits_mend(Source *source);
 
 /* How a file is read beyond what it says itself; src/domain/reading.ts has the same. */
 typedef struct {
-  /* The file is a WAV file that holds more sound than its header says. */
-  bool ignore_wav_length;
   /* The format of a file that has no signature. NULL: it is not known. */
   const AVInputFormat *raw;
   int raw_rate_hz, raw_channels, raw_code_bits;
@@ -125,8 +217,8 @@ typedef struct {
   bool is_mixed[MAX_AUDIO_TRACKS];
 } Reading;
 
-/* Reads the arguments LENGTH, FORMAT and TRACKS, which main.c describes. */
-bool reading_parse(Reading *reading, const char *length, const char *format, const char *tracks);
+/* Reads the arguments FORMAT and TRACKS, which main.c describes. */
+bool reading_parse(Reading *reading, const char *format, const char *tracks);
 /* Returns the format in which the file must be read, with its settings; NULL: libav finds it. */
 const AVInputFormat *reading_input(Reading *reading, AVIOContext *io, AVDictionary **settings);
 

@@ -19,13 +19,12 @@
 #include "reader.h"
 
 /*
- * decoder count   INPUT MAX_MS LENGTH FORMAT TRACKS
- * decoder decode  INPUT MAX_MS LENGTH FORMAT TRACKS mix|separate PREFIX SUFFIX OUTLINE
- * decoder outline INPUT MAX_MS LENGTH FORMAT TRACKS mix|separate OUTLINE
- * decoder play    INPUT LENGTH FORMAT TRACKS mix|separate LANES FROM COUNT POINT
+ * decoder count   INPUT MAX_MS FORMAT TRACKS
+ * decoder decode  INPUT MAX_MS FORMAT TRACKS mix|separate PREFIX SUFFIX OUTLINE
+ * decoder outline INPUT MAX_MS FORMAT TRACKS mix|separate OUTLINE
+ * decoder play    INPUT FORMAT TRACKS mix|separate LANES FROM COUNT POINT
  * decoder amplify FILE FACTOR
  *
- * LENGTH says how the length in a WAV header compares with the file (wav-extent.ts): `understated`, `overstated`, `right`.
  * FORMAT is that of a file without a signature (src/domain/raw-formats.ts): `-`, or DEMUXER,RATE_HZ,CHANNELS,CODE_BITS.
  * TRACKS says which audio tracks are read: `one` or `all` where it is not known yet, or their numbers from 0, with commas.
  * Standard output carries only lines of JSON: {"done_ms": …} about twice a second, and one report at the end, which is
@@ -196,7 +195,7 @@ static int run_decode(char **arguments, Outputs outputs) {
   Source source;
   Tracks tracks;
   ReadFacts facts = {0};
-  if (!reading_parse(&reading, arguments[2], arguments[3], arguments[4])) return 2;
+  if (!reading_parse(&reading, arguments[2], arguments[3])) return 2;
   clock_gettime(CLOCK_MONOTONIC, &run.reported);
   Failure failure = source_open(&source, arguments[0]);
   restrain(source.bytes, max_s, keeps_sound ? MAX_OUTLINE_BYTES + (max_s + 1) * OUTPUT_RATE_HZ * sizeof(int16_t) : 0,
@@ -243,12 +242,12 @@ static Failure play(const Source *source, Reading *reading, const Point *point, 
 static int run_play(char **arguments) {
   static Player player;
   Reading reading;
-  player = (Player){.lanes = atoi(arguments[5]), .from = atoll(arguments[6]), .count = atoll(arguments[7])};
+  player = (Player){.lanes = atoi(arguments[4]), .from = atoll(arguments[5]), .count = atoll(arguments[6])};
   if (player.lanes < 1 || player.lanes > MAX_CHANNELS || player.from < 0 || player.count < 1) return 2;
-  if (!reading_parse(&reading, arguments[1], arguments[2], arguments[3])) return 2;
-  bool has_point = strcmp(arguments[8], "-") != 0;
+  if (!reading_parse(&reading, arguments[1], arguments[2])) return 2;
+  bool has_point = strcmp(arguments[7], "-") != 0;
   Point point = {.position = -1, .time = AV_NOPTS_VALUE};
-  if (has_point && !parse_point(arguments[8], &point)) return 2;
+  if (has_point && !parse_point(arguments[7], &point)) return 2;
   /* A packet more, so that the resampler has given out all that is wanted. */
   double max_s = (double)(player.from + player.count) / OUTPUT_RATE_HZ + OVERRUN_S;
   Run run = {.max_s = max_s};
@@ -256,7 +255,7 @@ static int run_play(char **arguments) {
   Tracks tracks;
   Failure failure = source_open(&source, arguments[0]);
   restrain(source.bytes, max_s, 0, 0);
-  tracks_open(&tracks, (TrackOptions){.max_s = max_s, .separate = !strcmp(arguments[4], "separate"), .player = &player});
+  tracks_open(&tracks, (TrackOptions){.max_s = max_s, .separate = !strcmp(arguments[3], "separate"), .player = &player});
   if (failure == DECODED) {
     failure = has_point ? source_begin_at(&source, (Part){point.part_start, point.part_end}) : source_find_parts(&source);
   }
@@ -284,15 +283,15 @@ static void say_nothing(void *context, int level, const char *format, va_list va
 
 int main(int count, char **arguments) {
   av_log_set_callback(say_nothing);
-  if (count == 7 && !strcmp(arguments[1], "count")) return run_decode(arguments + 2, (Outputs){0});
-  if (count == 11 && !strcmp(arguments[1], "decode")) {
-    Outputs outputs = {.mode = arguments[7], .prefix = arguments[8], .suffix = arguments[9], .outline = arguments[10]};
+  if (count == 6 && !strcmp(arguments[1], "count")) return run_decode(arguments + 2, (Outputs){0});
+  if (count == 10 && !strcmp(arguments[1], "decode")) {
+    Outputs outputs = {.mode = arguments[6], .prefix = arguments[7], .suffix = arguments[8], .outline = arguments[9]};
     return run_decode(arguments + 2, outputs);
   }
-  if (count == 9 && !strcmp(arguments[1], "outline")) {
-    return run_decode(arguments + 2, (Outputs){.mode = arguments[7], .outline = arguments[8]});
+  if (count == 8 && !strcmp(arguments[1], "outline")) {
+    return run_decode(arguments + 2, (Outputs){.mode = arguments[6], .outline = arguments[7]});
   }
-  if (count == 11 && !strcmp(arguments[1], "play")) return run_play(arguments + 2);
+  if (count == 10 && !strcmp(arguments[1], "play")) return run_play(arguments + 2);
   if (count == 4 && !strcmp(arguments[1], "amplify")) return run_amplify(arguments + 2);
   fprintf(stderr, "usage: decoder count|decode|outline|play|amplify ...\n");
   return 2;

@@ -39,6 +39,7 @@ void reader_close(Reader *reader) {
   av_packet_free(&reader->packet);
   avformat_close_input(&reader->format);
   source_free_io(reader->io);
+  view_free(&reader->view);
   *reader = (Reader){0};
 }
 
@@ -62,7 +63,10 @@ static int open_amr_file(Reader *reader) {
 
 static int open_format(Reader *reader, Reading *reading) {
   AVDictionary *settings = NULL;
-  const AVInputFormat *forced = reading_input(reading, reader->io, &settings);
+  bool has_made_head = reader->view.head != NULL;
+  const AVInputFormat *wav = has_made_head ? av_find_input_format("wav") : NULL;
+  const AVInputFormat *forced = wav ? wav : reading_input(reading, reader->io, &settings);
+  if (has_made_head) av_dict_set(&settings, "ignore_length", "1", 0);
   av_dict_set(&settings, "max_streams", MAX_STREAMS, 0);
   av_dict_set(&settings, "merge_pmt_versions", "1", 0);
   if (is_wav(reader->io)) av_dict_set(&settings, "max_probe_packets", WAV_PROBED_PACKETS, 0);
@@ -76,7 +80,13 @@ static int open_format(Reader *reader, Reading *reading) {
     av_opt_set(reader->format->priv_data, "max_size", WAV_PACKET_BYTES, 0);
   }
   if (!strncmp(reader->format->iformat->name, "amr", 3)) return open_amr_file(reader);
-  return avformat_find_stream_info(reader->format, NULL);
+  status = avformat_find_stream_info(reader->format, NULL);
+  if (reader->view.codec != AV_CODEC_ID_NONE) {
+    AVCodecParameters *parameters = reader->format->streams[0]->codecpar;
+    parameters->codec_id = reader->view.codec;
+    parameters->bits_per_coded_sample = av_get_bits_per_sample(reader->view.codec);
+  }
+  return status;
 }
 
 static Failure open_libav(AVCodecContext **context, const AVCodec *codec, const AVStream *stream) {
@@ -140,12 +150,13 @@ static void note_page(Reader *reader, const AVPacket *packet) {
 
 Failure reader_open_file(Reader *reader, const Source *source, Part part, Reading *reading) {
   *reader = (Reader){
-      .io = source_io(source, part),
+      .view = view_of(source, part),
       .format = avformat_alloc_context(),
       .packet = av_packet_alloc(),
       .frame = av_frame_alloc(),
       .first_page = -1,
   };
+  reader->io = source_io(source, &reader->view);
   if (!reader->io || !reader->format || !reader->packet || !reader->frame) return NO_MEMORY;
   int status = open_format(reader, reading);
   if (status < 0) return failure_of(status);
@@ -184,6 +195,8 @@ static bool may_claim_from_zero(const Reader *reader) {
 static double claimed_s(const Reader *reader, double played_s) {
   const AVFormatContext *format = reader->format;
   double claimed_s = NAN, first_s = start_s(reader);
+  /* Where the container says how many bytes there are, these were compared with the file. */
+  if (reader->view.has_known_end) return NAN;
   if (format->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) return NAN;
   if (format->iformat->flags & AVFMT_TS_DISCONT) return NAN;
   if (reader->stream->duration > 0) claimed_s = reader->stream->duration * av_q2d(reader->stream->time_base);
@@ -196,7 +209,11 @@ static double claimed_s(const Reader *reader, double played_s) {
 
 int read_packet(Reader *reader) {
   if (reader->is_amr_file) return amr_read(reader->amr, reader->io, reader->packet);
-  return av_read_frame(reader->format, reader->packet);
+  int status = av_read_frame(reader->format, reader->packet);
+  if (status < 0 || reader->view.has_known_end) return status;
+  bool is_wanted = reader->stream && reader->packet->stream_index == reader->stream->index;
+  if (is_wanted && reader->packet->flags & AV_PKT_FLAG_CORRUPT && avio_feof(reader->io)) reader->ending.met_end = true;
+  return status;
 }
 
 int send_packet(Reader *reader, const AVPacket *packet) {
@@ -212,6 +229,7 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
   AVFrame *frame = av_frame_alloc();
   if (!frame) return NO_MEMORY;
   av_frame_move_ref(frame, reader->frame);
+  reader->frames++;
   if (frame_is_absurd(frame)) {
     if (frame->sample_rate > 0) facts->lost_s += (double)frame->nb_samples / frame->sample_rate;
     av_frame_free(&frame);
@@ -249,6 +267,7 @@ Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, Read
   if (status == AVERROR(ENOMEM)) return NO_MEMORY;
   if (status < 0) {
     facts->lost_s += packet_s;
+    reader->failures++;
     return DECODED;
   }
   while ((status = receive_frame(reader)) >= 0) {
@@ -256,7 +275,10 @@ Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, Read
     if (failure != DECODED) return failure;
   }
   if (status == AVERROR(ENOMEM)) return NO_MEMORY;
-  if (status != AVERROR(EAGAIN) && status != AVERROR_EOF) facts->lost_s += packet_s;
+  if (status != AVERROR(EAGAIN) && status != AVERROR_EOF) {
+    facts->lost_s += packet_s;
+    reader->failures++;
+  }
   return DECODED;
 }
 
@@ -291,7 +313,9 @@ static Failure read_packets(Reader *reader, Part part, const ReadEvents *events,
     if (reader->packet->stream_index == reader->stream->index) {
       int64_t position = reader->packet->pos, time = reader->packet->pts;
       note_page(reader, reader->packet);
+      Reader before = *reader;
       failure = decode_packet(reader, reader->packet, clock, facts);
+      ending_note(reader, reader->packet, &before);
       if (failure == DECODED) note_point(part, position, time, clock);
     }
     av_packet_unref(reader->packet);
@@ -314,6 +338,8 @@ static Failure read_part(const Source *source, Part part, Reading *reading, cons
   }
   if (failure == DECODED && has_lanes(reading)) failure = read_part_in_lanes(&reader, reading, events, clock, facts);
   else if (failure == DECODED) failure = read_packets(&reader, part, events, clock, facts);
+  if (reader.view.breaks_off || breaks_off(source, reader.view.body)) facts->broke_off = true;
+  if (failure == DECODED && ends_in_packet(&reader, source)) facts->broke_off = true;
   reader_close(&reader);
   return failure;
 }

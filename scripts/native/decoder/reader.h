@@ -4,7 +4,19 @@
 
 #include "decoder.h"
 
+/* What is known of the end of a part while its packets are read. */
 typedef struct {
+  /* The demuxer met the end of the file within a packet. */
+  bool met_end;
+  /* The last packet is shorter than it says, or could not be decoded. */
+  bool is_short;
+  /* The first bytes of the last packet, and the position behind it; 0 when it has none. */
+  uint8_t first_bytes[2];
+  int64_t packet_end;
+} Ending;
+
+typedef struct {
+  View view;
   AVIOContext *io;
   AVFormatContext *format;
   AVStream *stream;
@@ -20,6 +32,9 @@ typedef struct {
   bool is_first_page_timeless;
   int64_t first_page;
   bool is_timeless;
+  /* Frames that came out of the decoder, and packets that it could not decode. */
+  int64_t frames, failures;
+  Ending ending;
 } Reader;
 
 /* ---- reader.c ---- */
@@ -38,6 +53,13 @@ int send_packet(Reader *reader, const AVPacket *packet);
 int receive_frame(Reader *reader);
 /* Decodes one packet, or with NULL the rest in the decoder. Damage is counted, and decoding continues. */
 Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts);
+
+/* ---- ending.c ---- */
+
+/* Looks at a packet. `before`: the reader before it was decoded. */
+void ending_note(Reader *reader, const AVPacket *packet, const Reader *before);
+/* Reports whether a part whose packets have been read ends in the middle of one. */
+bool ends_in_packet(const Reader *reader, const Source *source);
 
 /* ---- streams.c ---- */
 

@@ -38,8 +38,8 @@ static bool parse_numbers(Reading *reading, const char *text) {
   }
 }
 
-bool reading_parse(Reading *reading, const char *length, const char *format, const char *tracks) {
-  *reading = (Reading){.ignore_wav_length = !strcmp(length, "understated"), .track = TRACK_UNKNOWN};
+bool reading_parse(Reading *reading, const char *format, const char *tracks) {
+  *reading = (Reading){.track = TRACK_UNKNOWN};
   reading->wants_all = !strcmp(tracks, "all");
   if (!parse_format(reading, format)) return false;
   return reading->wants_all || !strcmp(tracks, "one") || parse_numbers(reading, tracks);
@@ -57,10 +57,6 @@ static bool has_signature(AVIOContext *io) {
 }
 
 const AVInputFormat *reading_input(Reading *reading, AVIOContext *io, AVDictionary **settings) {
-  if (reading->ignore_wav_length) {
-    av_dict_set(settings, "ignore_length", "1", 0);
-    return av_find_input_format("wav");
-  }
   if (!reading->raw || has_signature(io)) return NULL;
   /* Each demuxer takes those of the settings that it has. */
   char channels[16];

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <libavutil/crc.h>
 #include <libavutil/intreadwrite.h>
 #include <libavutil/mem.h>
 
@@ -19,7 +18,7 @@
 
 typedef struct {
   const Source *source;
-  Part part;
+  const View *view;
   int64_t at;
 } Window;
 
@@ -77,37 +76,52 @@ static void apply_patches(const Source *source, int64_t position, uint8_t *buffe
 
 static int window_read(void *opaque, uint8_t *buffer, int wanted) {
   Window *window = opaque;
-  int64_t left = window->part.end - window->at;
+  const View *view = window->view;
+  int64_t body_end = view->head_bytes + view->body.end - view->body.start;
+  const uint8_t *made = NULL;
+  int64_t left;
+  if (window->at < view->head_bytes) {
+    made = view->head + window->at;
+    left = view->head_bytes - window->at;
+  } else if (window->at < body_end) {
+    left = body_end - window->at;
+  } else {
+    made = view->tail + (window->at - body_end);
+    left = body_end + view->tail_bytes - window->at;
+  }
   if (left <= 0) return AVERROR_EOF;
-  ssize_t got = pread(window->source->fd, buffer, wanted < left ? wanted : left, window->at);
+  ssize_t got = wanted < left ? wanted : left;
+  int64_t position = view->body.start + window->at - view->head_bytes;
+  if (made) memcpy(buffer, made, got);
+  else got = pread(window->source->fd, buffer, got, position);
   if (got < 0) return AVERROR(errno);
   if (got == 0) return AVERROR_EOF;
-  apply_patches(window->source, window->at, buffer, got);
+  if (!made) apply_patches(window->source, position, buffer, got);
   window->at += got;
   return got;
 }
 
 static int64_t window_seek(void *opaque, int64_t offset, int whence) {
   Window *window = opaque;
-  int64_t length = window->part.end - window->part.start;
+  int64_t length = view_bytes(window->view);
   if (whence & AVSEEK_SIZE) return length;
   switch (whence & ~AVSEEK_FORCE) {
     case SEEK_SET: break;
-    case SEEK_CUR: offset += window->at - window->part.start; break;
+    case SEEK_CUR: offset += window->at; break;
     case SEEK_END: offset += length; break;
     default: return AVERROR(EINVAL);
   }
   if (offset < 0 || offset > length) return AVERROR(EINVAL);
-  window->at = window->part.start + offset;
+  window->at = offset;
   return offset;
 }
 
-AVIOContext *source_io(const Source *source, Part part) {
+AVIOContext *source_io(const Source *source, const View *view) {
   Window *window = malloc(sizeof *window);
   uint8_t *buffer = av_malloc(IO_BUFFER_BYTES);
   AVIOContext *io = NULL;
   if (window && buffer) {
-    *window = (Window){.source = source, .part = part, .at = part.start};
+    *window = (Window){.source = source, .view = view};
     io = avio_alloc_context(buffer, IO_BUFFER_BYTES, 0, window, window_read, NULL, window_seek);
   }
   if (!io) {
@@ -126,9 +140,14 @@ void source_free_io(AVIOContext *io) {
 
 /* ---- Finding the parts ---- */
 
-static int64_t read_at(const Source *source, int64_t offset, void *buffer, int64_t bytes) {
-  ssize_t got = offset < 0 ? -1 : pread(source->fd, buffer, bytes, offset);
+int64_t source_read(const Source *source, int64_t at, int64_t end, void *buffer, int64_t bytes) {
+  if (at < 0 || at >= end) return 0;
+  ssize_t got = pread(source->fd, buffer, bytes < end - at ? bytes : end - at, at);
   return got < 0 ? 0 : got;
+}
+
+static int64_t read_at(const Source *source, int64_t offset, void *buffer, int64_t bytes) {
+  return source_read(source, offset, source->bytes, buffer, bytes);
 }
 
 /* The last part ends where the new one begins. */
@@ -144,17 +163,17 @@ static bool add_part(Source *source, int64_t start) {
 typedef bool IsHead(const uint8_t *bytes, int64_t available);
 
 /*
- * Returns the first position after `from` where a signature begins and `is_head` confirms it; -1 when there is none.
+ * Returns the first position in a range where a signature begins and `is_head` confirms it; -1 when there is none.
  * The scan reads the file once, in blocks that overlap by the longest head.
  */
 #define MAX_HEAD_BYTES 128
-static int64_t find_head(const Source *source, int64_t from, const char *signature, int length, IsHead *is_head) {
+static int64_t find_head(const Source *source, Part range, const char *signature, int length, IsHead *is_head) {
   uint8_t *block = malloc(SCAN_BYTES);
-  int64_t found = -1;
-  while (block && found < 0 && from + length <= source->bytes) {
-    int64_t got = read_at(source, from, block, SCAN_BYTES);
+  int64_t found = -1, from = range.start;
+  while (block && found < 0 && from + length <= range.end) {
+    int64_t got = source_read(source, from, range.end, block, SCAN_BYTES);
     if (got < length) break;
-    bool is_last = from + got >= source->bytes;
+    bool is_last = from + got >= range.end;
     int64_t usable = is_last ? got : got - MAX_HEAD_BYTES;
     const uint8_t *at = block;
     while ((at = memmem(at, got - (at - block), signature, length)) && at - block < usable) {
@@ -169,6 +188,10 @@ static int64_t find_head(const Source *source, int64_t from, const char *signatu
   }
   free(block);
   return found;
+}
+
+int64_t source_find(const Source *source, Part range, const char *signature, int length) {
+  return find_head(source, range, signature, length, NULL);
 }
 
 /* RFC 9639 section 8: a STREAMINFO block of 34 bytes comes first, with a block size and a rate. */
@@ -186,19 +209,23 @@ static bool is_matroska_head(const uint8_t *bytes, int64_t available) {
 
 static bool find_by_signature(Source *source, const char *signature, int length, IsHead *is_head) {
   int64_t at = source->parts[0].start;
-  while ((at = find_head(source, at + 1, signature, length, is_head)) >= 0) {
+  while ((at = find_head(source, (Part){at + 1, source->bytes}, signature, length, is_head)) >= 0) {
     if (!add_part(source, at)) return false;
   }
   return true;
 }
 
-/* Files of chunks directly after each other: "RIFF", or "FORM" with sizes in the other byte order. */
-static bool find_chunk_files(Source *source, const char *kind) {
-  uint8_t head[12];
+/*
+ * Files of chunks directly after each other: "RIFF", or "RIFX" and "FORM" with sizes in the other byte order. A long AVI
+ * file has further chunks of its own (OpenDML).
+ */
+static bool find_chunk_files(Source *source) {
+  uint8_t first[12], head[12];
   int64_t at = 0;
-  while (read_at(source, at, head, 12) == 12 && !memcmp(head, kind, 4)) {
-    if (at > 0 && !add_part(source, at)) return false;
-    int64_t bytes = kind[0] == 'R' ? AV_RL32(head + 4) : AV_RB32(head + 4);
+  read_at(source, 0, first, sizeof first);
+  while (read_at(source, at, head, 12) == 12 && !memcmp(head, first, 4)) {
+    if (at > 0 && memcmp(head + 8, "AVIX", 4) && !add_part(source, at)) return false;
+    int64_t bytes = !memcmp(head, "RIFF", 4) ? AV_RL32(head + 4) : AV_RB32(head + 4);
     at += 8 + bytes + bytes % 2;
   }
   return true;
@@ -221,39 +248,18 @@ static bool find_mp4_files(Source *source) {
   return true;
 }
 
-#define OGG_HEAD_BYTES 27
-#define OGG_PAGE_BYTES (OGG_HEAD_BYTES + 255 + 255 * 255)
-#define OGG_BEGINS_STREAM 2
-
-/* Reads the page at an offset (RFC 3533 section 6) and returns its length; 0 when there is none. */
-static int64_t ogg_page_bytes(const Source *source, int64_t offset, uint8_t *page) {
-  int64_t got = read_at(source, offset, page, OGG_HEAD_BYTES + 255);
-  if (got < OGG_HEAD_BYTES || memcmp(page, "OggS", 4) || got < OGG_HEAD_BYTES + page[26]) return 0;
-  int64_t bytes = OGG_HEAD_BYTES + page[26];
-  for (int segment = 0; segment < page[26]; segment++) bytes += page[OGG_HEAD_BYTES + segment];
-  return bytes;
-}
-
-/* A damaged flag must not cut a stream, so only a page with a correct checksum begins one. */
-static bool is_sound_ogg_page(const Source *source, int64_t offset, int64_t bytes, uint8_t *page) {
-  if (read_at(source, offset, page, bytes) < bytes) return false;
-  uint32_t claimed = AV_RB32(page + 22);
-  AV_WB32(page + 22, 0);
-  return av_crc(av_crc_get_table(AV_CRC_32_IEEE), 0, page, bytes) == claimed;
-}
-
 /* A chain's next link begins with a page that begins a stream, behind pages that do not (RFC 3533 section 4). */
 static bool find_ogg_parts(Source *source) {
   uint8_t *page = malloc(OGG_PAGE_BYTES);
   bool is_done = page != NULL, is_past_heads = false;
   for (int64_t at = 0; is_done && at >= 0 && at < source->bytes;) {
-    int64_t bytes = ogg_page_bytes(source, at, page);
+    int64_t bytes = ogg_page_bytes(source, at, source->bytes, page);
     if (bytes == 0) {
-      at = find_head(source, at + 1, "OggS", 4, NULL);
+      at = source_find(source, (Part){at + 1, source->bytes}, "OggS", 4);
       continue;
     }
     bool begins = (page[5] & OGG_BEGINS_STREAM) != 0;
-    if (begins && is_past_heads && is_sound_ogg_page(source, at, bytes, page)) {
+    if (begins && is_past_heads && ogg_page_is_sound(source, at, source->bytes, bytes, page)) {
       is_done = add_part(source, at);
       is_past_heads = false;
     } else if (!begins) {
@@ -276,7 +282,7 @@ static bool find_parts(Source *source) {
   if (!add_part(source, 0)) return false;
   read_at(source, 0, head, sizeof head);
   if (!memcmp(head, "OggS", 4)) return find_ogg_parts(source);
-  if (!memcmp(head, "RIFF", 4) || !memcmp(head, "FORM", 4)) return find_chunk_files(source, head[0] == 'R' ? "RIFF" : "FORM");
+  if (!memcmp(head, "RIFF", 4) || !memcmp(head, "RIFX", 4) || !memcmp(head, "FORM", 4)) return find_chunk_files(source);
   if (!memcmp(head + 4, "ftyp", 4)) return find_mp4_files(source);
   if (!memcmp(head, "\x1a\x45\xdf\xa3", 4)) {
     return find_by_signature(source, "\x1a\x45\xdf\xa3", 4, is_matroska_head);

@@ -244,7 +244,6 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
         "decode",
         path,
         String(LIMITS.maxDurationMs),
-        "right",
         "-",
         "one",
         "mix",

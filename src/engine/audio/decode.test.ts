@@ -489,7 +489,7 @@ describe("limits", () => {
     const path = write("huge.wav", wav({ rate: 8_000, samples: 8_000 * 3600 }));
     const output = join(folder, "orphan");
     // It has limited itself once this number is there. A stopped decoder cannot end by itself before its parent is killed.
-    const script = `"$0" decode "$1" 7200000 right - one mix "$2" .pcm "$2.outline" >/dev/null 2>&1 & pid=$!; echo $pid
+    const script = `"$0" decode "$1" 7200000 - one mix "$2" .pcm "$2.outline" >/dev/null 2>&1 & pid=$!; echo $pid
       until grep -q 1000 /proc/$pid/oom_score_adj; do :; done; kill -STOP $pid; kill -9 $$`;
     const parent = Bun.spawn(["sh", "-c", script, nativeFiles.decoder, path, output], { stdout: "pipe" });
     const pid = Number(await parent.stdout.text());

@@ -12,7 +12,6 @@ import { type DecoderReport, isTruncated, type LevelsReport, measurementsOf } fr
 import { takeOutline } from "./outline.ts";
 import { gainFor } from "./quiet-tracks.ts";
 import { foundReading, readingArguments } from "./reading-argument.ts";
-import { readWavExtent } from "./wav-extent.ts";
 
 export { DecodeError } from "./decode-failure.ts";
 
@@ -76,14 +75,7 @@ export async function decodeAudio(
     const target = isSeparate
       ? ["separate", prefix, `.pcm${suffix}`, outlineFile]
       : ["mix", prefix, suffix, outlineFile];
-    const { report, overstated } = await runOn(
-      nativeFiles.decoder,
-      "decode",
-      path,
-      target,
-      deadlineMs,
-      options,
-    );
+    const report = await runOn(nativeFiles.decoder, "decode", path, target, deadlineMs, options);
     const found = report as DecoderReport & LevelsReport;
     const durationMs = acceptedDurationMs(found, options.maxDurationMs);
     const files = found.tracks.map((_, index) => (isSeparate ? `${prefix}${index}.pcm` : prefix));
@@ -93,7 +85,7 @@ export async function decodeAudio(
     }
     const outline = await takeOutline(outlineFile);
     for (const file of files) await rename(`${file}${suffix}`, file);
-    const measurements = measurementsOf(found, isTruncated(found, overstated, durationMs));
+    const measurements = measurementsOf(found, isTruncated(found, durationMs));
     const { samples, channels } = found;
     const reading = foundReading(options.reading ?? {}, found);
     return { durationMs, samples, channels, files, measurements, outline, reading };
@@ -115,11 +107,11 @@ export async function countAudio(
   options: Omit<DecodeOptions, "output">,
 ): Promise<VerifiedAudio> {
   const deadlineMs = performance.now() + options.timeoutMs;
-  const { report, overstated } = await runOn(nativeFiles.decoder, "count", path, [], deadlineMs, options);
+  const report = await runOn(nativeFiles.decoder, "count", path, [], deadlineMs, options);
   const found = report as DecoderReport;
   const durationMs = acceptedDurationMs(found, options.maxDurationMs);
   const { channels, sample_rate_hz: sampleRateHz } = found;
-  const truncated = isTruncated(found, overstated, durationMs);
+  const truncated = isTruncated(found, durationMs);
   return {
     durationMs,
     channels,
@@ -174,19 +166,12 @@ async function runOn(
   target: string[],
   deadlineMs: number,
   { reading = {}, tracks, maxDurationMs, signal, onProgress }: Limits,
-): Promise<{ report: Record<string, unknown>; overstated: boolean }> {
+): Promise<Record<string, unknown>> {
   if ((await stat(path)).size === 0) throw new DecodeError("undecodable", "The file is empty.");
-  const extent = await readWavExtent(path);
-  const length = extent?.understated ? "understated" : extent?.overstated ? "overstated" : "right";
-  const input = [
-    resolve(path),
-    String(Math.round(maxDurationMs)),
-    length,
-    ...readingArguments(reading, tracks),
-  ];
+  const input = [resolve(path), String(Math.round(maxDurationMs)), ...readingArguments(reading, tracks)];
   const command = [decoder, verb, ...input, ...target];
   const outcome = await runDecoder(command, { timeoutMs: timeLeftMs(deadlineMs), signal, onProgress });
-  return { report: requireReport(outcome), overstated: length === "overstated" };
+  return requireReport(outcome);
 }
 
 async function amplify(

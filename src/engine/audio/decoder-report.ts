@@ -43,12 +43,10 @@ const TRUNCATION_TOLERANCE_RATIO = 0.01;
 const IDENTICAL_BELOW_DB = -50;
 
 /** Reports whether the file claims to hold more sound than was decoded. */
-export function isTruncated(report: DecoderReport, overstatesSize: boolean, durationMs: number): boolean {
+export function isTruncated(report: DecoderReport, durationMs: number): boolean {
   const missingMs = Math.max((report.claimed_ms ?? 0) - durationMs, report.lost_ms);
   return (
-    report.broke_off ||
-    overstatesSize ||
-    missingMs > Math.max(TRUNCATION_TOLERANCE_MS, durationMs * TRUNCATION_TOLERANCE_RATIO)
+    report.broke_off || missingMs > Math.max(TRUNCATION_TOLERANCE_MS, durationMs * TRUNCATION_TOLERANCE_RATIO)
   );
 }
 

@@ -6,7 +6,6 @@ import { startDecoder } from "./decoder-process.ts";
 import { pointBefore } from "./outline.ts";
 import { PCM_BYTES_PER_SAMPLE } from "./pcm-file.ts";
 import { readingArguments } from "./reading-argument.ts";
-import { readWavExtent } from "./wav-extent.ts";
 
 /** A stretch of a recording, in samples at 16 kHz. */
 export type PlayStretch = {
@@ -33,10 +32,9 @@ export async function playAudio(
   { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { path, reading = {}, channels, lanes, fromSample, samples } = job;
-  const length = (await readWavExtent(path))?.understated ? "understated" : "right";
   if (signal.aborted) throw aborted();
   const point = job.points ? pointBefore(job.points, fromSample) : "-";
-  const input = [decoder, "play", resolve(path), length, ...readingArguments(reading)];
+  const input = [decoder, "play", resolve(path), ...readingArguments(reading)];
   const child = startDecoder([...input, channels, ...[lanes, fromSample, samples].map(String), point]);
   let isLate = false;
   const kill = () => child.kill("SIGKILL");
