@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { type BuildInput, cachedBuild } from "./cache.ts";
 import { newestGlibc } from "./glibc.ts";
 import { nodeHeaders } from "./node-headers.ts";
@@ -39,19 +39,38 @@ const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
  */
 export async function buildWhisper(toolchain: Toolchain): Promise<string> {
   requirePatches();
+  const libraries = await buildLibraries(toolchain);
   const inputs: BuildInput[] = [
-    { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
+    { literal: [toolchain.identity, basename(libraries), ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
-    ...projectInputs(),
-    ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
+    ...projectInputs(ADDON_FOLDERS),
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
   ];
   return cachedBuild(partName(toolchain, "whisper"), inputs, async (outDir) => {
     const includes = `${nodeHeaders()};${NODE_ADDON_API}`;
     const flags = [`-DBINDING_SOURCE=${BINDING_SOURCE}`, `-DNODE_INCLUDES=${includes}`];
-    await buildInto(toolchain, outDir, PROJECT, flags, ["ggml", "smart-whisper"], /\.(so|addon)$/);
+    await buildInto(toolchain, outDir, PROJECT, flags, ["smart-whisper"], /\.addon$/);
+    for (const name of readdirSync(libraries)) copyFileSync(join(libraries, name), join(outDir, name));
   });
+}
+
+/**
+ * Builds ggml's libraries. They take minutes, because the code for processors is compiled for each family of them, and few
+ * changes need it: what is compiled into the addon does not belong to the inputs.
+ *
+ * @returns a folder with `libggml.so`, `libggml-base.so` and `libggml-cpu-*.so` alone
+ */
+async function buildLibraries(toolchain: Toolchain): Promise<string> {
+  const inputs: BuildInput[] = [
+    { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
+    ...sourceInputs(GGML),
+    ...projectInputs(["kernels"]),
+    ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
+  ];
+  return cachedBuild(partName(toolchain, "whisper-ggml"), inputs, (outDir) =>
+    buildInto(toolchain, outDir, PROJECT, [], ["ggml"], /\.so$/),
+  );
 }
 
 /**
@@ -88,19 +107,33 @@ function requirePatches(): void {
   }
 }
 
-/** The project's own files, without those for readers: a change of these does not build everything again. */
-function projectInputs(): BuildInput[] {
+/**
+ * The project's own files, those of some folders and those beside these, without those for readers: a change of these does
+ * not build everything again.
+ */
+function projectInputs(folders: readonly string[]): BuildInput[] {
   return readdirSync(PROJECT, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !entry.name.endsWith(".md"))
     .map(({ parentPath, name }) => join(parentPath, name))
+    .filter((path) => [".", ...folders].includes(dirname(relative(PROJECT, path))))
     .sort()
     .flatMap((path) => [{ literal: relative(PROJECT, path) }, { path }]);
 }
 
+/** Folders of the project that are compiled into the addon, and the kernels' headers, which it reads. */
+const ADDON_FOLDERS = ["decoding", "kernels", "steps"];
+const GGML = [
+  "ggml/CMakeLists.txt",
+  "ggml/cmake",
+  "ggml/include",
+  "ggml/src/CMakeLists.txt",
+  "ggml/src/ggml-cpu",
+];
+const WHISPER_AND_GGML = ["CMakeLists.txt", "include", "src", ...GGML];
+
 /** The parts of whisper.cpp's tree that are compiled; hashing all 5,000 files would take longer. */
-function sourceInputs(): BuildInput[] {
-  return ["CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/cmake", "ggml/include"]
-    .concat(["ggml/src/CMakeLists.txt", "ggml/src/ggml-cpu"])
+function sourceInputs(parts: readonly string[] = WHISPER_AND_GGML): BuildInput[] {
+  return [...parts]
     .concat(
       readdirSync(join(WHISPER_SOURCE, "ggml/src"))
         .filter(isSource)

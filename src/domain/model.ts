@@ -2,6 +2,13 @@ import type { CtcFeatures, TokenSpan } from "./ctc-settings.ts";
 import type { Mode } from "./transcription.ts";
 import type { TrialVerdict } from "./trial.ts";
 
+/**
+ * In which letters a model writes a language that it may know better in another script: in the language's `own` alone, in
+ * `either`, or in the `other` alone. Those of the other script are rewritten afterwards.
+ */
+export const LETTER_WAYS = ["own", "either", "other"] as const;
+export type LetterWay = (typeof LETTER_WAYS)[number];
+
 /** A language that a model knows, and the modes that it has in it. */
 export type ModelLanguage = {
   code: string;
@@ -13,6 +20,8 @@ export type ModelLanguage = {
   tokenSpan?: TokenSpan;
   /** What the trial has found when the model was added; left out: it was not tried in this language. */
   trial?: TrialVerdict;
+  /** Only of whisper. Left out: `either`. Only Hindi has another script, which is that of Urdu. */
+  letters?: LetterWay;
 };
 
 /** Returns the code under which a model knows the language of a request. */

@@ -4,6 +4,23 @@ import type { LanguageCandidate } from "./result.ts";
 export type RecognizerSettings = {
   /** The code under which the model knows the language. */
   language: string;
+  /** Most work for this call. Left out, and for families that do the same work for all audio of a length: any. */
+  effort?: EffortLimit;
+};
+
+/** An amount of work, measured by that for clear speech, so that it is the same on every machine. */
+export type EffortLimit = {
+  /** Milliseconds of the speech with which the work is compared. */
+  ofMs: number;
+  /** How many times as much work as for so much clear speech. */
+  most: number;
+};
+
+/** What a recognizer found in audio, and what it cost. */
+export type Recognition = {
+  segments: RecognizedSegment[];
+  /** In the unit of the limit in the settings; left out where these have none. */
+  effort?: number;
 };
 
 /** Text that a recognizer found in a stretch of audio. Times count from the beginning of that audio. */
@@ -22,4 +39,6 @@ export type RecognizedSegment = {
    * cannot tell.
    */
   spokenLanguages?: LanguageCandidate[];
+  /** After this text the model repeated itself, which is left out. */
+  isCut?: boolean;
 };

@@ -18,8 +18,8 @@ export type WhisperSettings = RecognizerSettings & {
   noSpeechThreshold: number;
   /** Text before every window of 30 s, at most 4096 bytes; whisper keeps the last 223 tokens. */
   initialPrompt?: string;
-  /** A JavaScript pattern; text tokens that match it as a whole are never chosen. */
-  suppressRegex?: string;
+  /** A JavaScript pattern (flag u) of one character: no tokens are chosen that spell one, also not byte by byte. */
+  heldBack?: string;
   suppressNonSpeech: boolean;
   /** False: the model was trained without timestamps. Audio is then at most 30 s long; a segment has the times of its audio. */
   timestamps?: boolean;

@@ -72,9 +72,9 @@ export function createLocalExecutor(
         const work = { ...job, threads, lanes, laneThreads, lanesAreOnGpu: isOnGpu && isShared, niceness };
         // In lanes a chunk may have all threads or a part of one. Its limit is that for one.
         const timeoutMs = times.timeoutMs(isShared ? { ...chunk, threads: 1 } : chunk);
-        const { segments, elapsedMs } = await pool.recognize({ ...work, timeoutMs }, signal);
+        const { elapsedMs, ...recognition } = await pool.recognize({ ...work, timeoutMs }, signal);
         times.observe({ ...chunk, threads: Math.max(1, leave()) }, elapsedMs);
-        return { segments, workMs: elapsedMs * leave() };
+        return { ...recognition, workMs: elapsedMs * leave() };
       } catch (error) {
         if (error instanceof EngineError && error.kind === "hung") times.observeTimeout(model.id);
         throw error;

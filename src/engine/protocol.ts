@@ -7,7 +7,7 @@ import type {
   SpeakerWeights,
 } from "../domain/model.ts";
 import type { DescribedFile } from "../domain/model-hash.ts";
-import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
+import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 import type { NativeFiles } from "./native-files.ts";
 
@@ -68,8 +68,7 @@ export type ChunkJob = {
   isUrgent?: boolean;
 };
 
-export type ChunkOutcome = {
-  segments: RecognizedSegment[];
+export type ChunkOutcome = Recognition & {
   /** What the chunk cost: time over all threads it kept busy, milliseconds. */
   workMs: number;
   /** Called once the outcome is stored. Until then another machine may keep it. */
@@ -98,7 +97,7 @@ export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone">
   };
 
 /** What a worker process returns for a chunk, and how long that took in milliseconds. */
-export type WorkerOutcome = { segments: RecognizedSegment[]; elapsedMs: number };
+export type WorkerOutcome = Recognition & { elapsedMs: number };
 
 export type SpeechJob = {
   pcmPath: string;

@@ -1,5 +1,5 @@
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
-import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
+import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { ChunkThreads, DevicePreference, EngineInfo, Precision, SharedSteps } from "./protocol.ts";
 
@@ -34,7 +34,7 @@ export type LoadedRecognizer = {
     samples: Float32Array,
     settings: RecognizerSettings,
     options: Omit<ChunkThreads, "lanesAreOnGpu"> & { signal: AbortSignal },
-  ): Promise<RecognizedSegment[]>;
+  ): Promise<Recognition>;
 };
 
 /** The machine-specific code that a recognizer may load. */

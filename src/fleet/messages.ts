@@ -19,6 +19,8 @@ const OLDEST_PROTOCOL = 1;
 const MAX_TICKET_BYTES = 8 * 1024;
 const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_DEPTH = 32;
+/** Many times what a chunk may cost. */
+const MAX_EFFORT = 1_000;
 /** A window of 30 s has some dozens of segments. */
 const MAX_SEGMENTS = 2_000;
 /** More languages than any model has. */
@@ -153,6 +155,7 @@ const segmentSchema = Type.Object({
       maxItems: MAX_SPOKEN_LANGUAGES,
     }),
   ),
+  isCut: Type.Optional(Type.Boolean()),
 });
 
 /** Ways in which a worker can fail at a job. `elsewhere`: the job is not the cause, another worker may do it. */
@@ -169,6 +172,8 @@ const doneSchema = Type.Object({
     Type.Object({
       segments: Type.Array(segmentSchema, { maxItems: MAX_SEGMENTS }),
       elapsed_ms: milliseconds,
+      /** As `Recognition` of domain/recognition.ts has it. */
+      effort: Type.Optional(Type.Number({ minimum: 0, maximum: MAX_EFFORT })),
     }),
   ),
   /** Of a job that asks for a recording to be prepared. */

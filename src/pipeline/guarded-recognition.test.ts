@@ -54,6 +54,15 @@ describe("guarded recognition", () => {
     expect(asked.length).toBe(1);
   });
 
+  test("a text that the recognizer ended because it repeated itself counts as a loop", async () => {
+    const cut = scripted([segment("बहुत अच्छा", { isCut: true })], [segment("बहुत", { isCut: true })]);
+    const marked = await recognizeGuarded(task(), TEN_SECONDS, cut.decode);
+    expect(marked.warnings).toEqual(["repetition_removed"]);
+    expect(marked.segments.map(({ text }) => text)).toEqual(["बहुत अच्छा"]);
+    const better = scripted([segment("बहुत अच्छा", { isCut: true })], [segment(HINDI)]);
+    expect((await recognizeGuarded(task(), TEN_SECONDS, better.decode)).warnings).toEqual([]);
+  });
+
   test("a loop is recognized once more with other settings, and the better text is kept", async () => {
     const { decode, asked } = scripted([segment(LOOP)], [segment(HINDI)]);
     const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);

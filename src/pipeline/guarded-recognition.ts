@@ -92,6 +92,11 @@ export async function recognizeGuarded(
 /** The segments of a model: those with words, and those that represent speech that the model does not know. */
 type DividedSegments = { known: RecognizedSegment[]; unknown: RecognizedSegment[] };
 
+/** Reports whether the recognizer has left repetitions out. */
+function isCutShort(segments: readonly RecognizedSegment[]): boolean {
+  return segments.some(({ isCut }) => isCut);
+}
+
 /** Recognizes regions, repeats faulty text once, and drops or marks what the guards reject. Adds to `warnings`. */
 async function recognizeChecked(
   { request, model, family }: GuardTask,
@@ -106,7 +111,7 @@ async function recognizeChecked(
   const isForeign = (text: string) => hasForeignScript(text, request.language, request.mode);
   const faultsOf = (segments: readonly RecognizedSegment[]) => {
     const text = textOf(segments);
-    return { isLoop: isRepetitive(text), isForeign: isForeign(text) };
+    return { isLoop: isRepetitive(text) || isCutShort(segments), isForeign: isForeign(text) };
   };
   const first = faultsOf(divided.known);
   const otherSettings = first.isLoop || first.isForeign ? family.secondAttempt?.(settings) : undefined;
@@ -118,7 +123,7 @@ async function recognizeChecked(
     if (isBetter && again.known.length > 0) divided = again;
   }
   const { segments, isCut } = removeLoops(divided.known);
-  if (isCut) warnings.add("repetition_removed");
+  if (isCut || isCutShort(divided.known)) warnings.add("repetition_removed");
   if (isForeign(textOf(segments))) warnings.add("script_mismatch");
   const speechMs = regions.reduce(
     (sum, { startSample, endSample }) => sum + (endSample - startSample) / SAMPLES_PER_MS,

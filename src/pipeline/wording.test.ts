@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { LANGUAGES } from "../domain/languages.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import { normalizeText } from "./unicode.ts";
-import { applyWording, hasForeignScript, promptFor, suppressPattern } from "./wording.ts";
+import { applyWording, hasForeignScript, heldBackCharacter, promptFor, suppressPattern } from "./wording.ts";
 
 type Pair = { raw: string } & Record<Mode, string>;
 
@@ -279,6 +279,26 @@ describe("normalizeText", () => {
   test("Arabic letters become those of Urdu, and are kept in Sindhi", () => {
     expect(normalizeText("كتاب هي ﻛﺘﺎب", "ur")).toBe("کتاب ہی کتاب");
     expect(normalizeText("هي", "sd")).toBe("هي");
+  });
+});
+
+describe("heldBackCharacter", () => {
+  const isHeldBack = (character: string, language: string, mode: Mode) =>
+    new RegExp(`^(?:${heldBackCharacter(language, mode)})$`, "u").test(character);
+
+  test("native allows its own script only, with its marks and digits; codemix adds Latin, verbatim excludes digits", () => {
+    const characters = ["क", "२", "़", "।", "a", "é", "ி", "и", "5", "۔", "、", "%", "?", " ", "\u200D"];
+    const heldBack = (mode: Mode) => characters.filter((one) => isHeldBack(one, "hi", mode));
+    expect(heldBack("native")).toEqual(["a", "é", "ி", "и", "۔", "、"]);
+    expect(heldBack("codemix")).toEqual(["ி", "и", "۔", "、"]);
+    expect(heldBack("verbatim")).toEqual(["२", "ி", "и", "5", "۔", "、", "%"]);
+  });
+
+  test("the scripts in which a model writes may be others, and unknown languages have none", () => {
+    const pattern = new RegExp(`^(?:${heldBackCharacter("hi", "native", ["Arabic"])})$`, "u");
+    expect(["ہ", "۔", " "].filter((one) => pattern.test(one))).toEqual([]);
+    expect(["क", "a"].filter((one) => !pattern.test(one))).toEqual([]);
+    expect(heldBackCharacter("xx", "native")).toBeUndefined();
   });
 });
 

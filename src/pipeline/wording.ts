@@ -233,22 +233,44 @@ function allowedScripts(language: string, mode: Mode): readonly Script[] {
   return mode === "native" || own.includes("Latin") ? own : [...own, "Latin"];
 }
 
+/** Returns a pattern of one character: a letter of a script that the mode excludes. */
 function foreignLetter(language: string, mode: Mode): string {
   const classes = allowedScripts(language, mode).map((script) => `\\p{Script=${script}}`);
   return `(?![${classes.join("")}\\p{Script=Inherited}\\p{Script=Common}])[\\p{L}\\p{M}]`;
 }
 
+/** Characters that are written instead of spoken words. */
+const SPOKEN_SIGN = "\\p{Nd}|[%$₹€£]";
+
 /**
- * Returns the tokens that the model must not write, as a JavaScript pattern (flag u) that matches a token's whole text. It
- * matches tokens with a letter of a script that the mode excludes. For verbatim it also matches digits, percent and
- * currency signs, so that numbers are written as words. It cannot match tokens that hold only a part of a character.
- * `hasForeignScript` finds letters that such tokens spell.
+ * Returns the characters that the model must not write, as a JavaScript pattern (flag u) of one character: letters, digits
+ * and marks of scripts that the mode excludes. For verbatim they are also digits, percent and currency signs, so that
+ * numbers are written as words.
+ *
+ * @param scripts the scripts in which the model writes the language; left out: its own
+ * @returns undefined for an unknown language
+ */
+export function heldBackCharacter(
+  language: string,
+  mode: Mode,
+  scripts: readonly Script[] = scriptsOf(language),
+): string | undefined {
+  if (!languageOf(language)) return undefined;
+  const latin = mode === "native" ? [] : ["Latin"];
+  const allowed = [...scripts, ...latin, "Inherited", "Common"];
+  const classes = allowed.map((script) => `\\p{Script_Extensions=${script}}`);
+  return `[^${classes.join("")}]${mode === "verbatim" ? `|${SPOKEN_SIGN}` : ""}`;
+}
+
+/**
+ * Returns the tokens that the model must not write, as a JavaScript pattern (flag u) that matches a token's whole text:
+ * those with a character that is held back. It is for models whose tokens are whole characters.
  *
  * @returns undefined for an unknown language
  */
 export function suppressPattern(language: string, mode: Mode): string | undefined {
   if (!languageOf(language)) return undefined;
-  const spoken = mode === "verbatim" ? "|\\p{Nd}|[%$₹€£]" : "";
+  const spoken = mode === "verbatim" ? `|${SPOKEN_SIGN}` : "";
   return `[^]*(?:${foreignLetter(language, mode)}${spoken})[^]*`;
 }
 

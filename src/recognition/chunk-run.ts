@@ -2,6 +2,7 @@ import type { InstalledModel } from "../domain/model.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
+import { createChunkEffort } from "../pipeline/chunk-effort.ts";
 import { type ChunkText, recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ChunkRecord, NewChunk } from "./checkpoint.ts";
 import type { RecognitionTools } from "./context.ts";
@@ -99,21 +100,32 @@ export async function recognizeOnce(
   const { sharers } = slot;
   let workMs = 0;
   const stored: (() => void)[] = [];
+  const effort = createChunkEffort(speechMs);
   try {
     const { keepsDoubtful } = tools;
     const guarded = { model, family, request, durationMs, keepsDoubtful };
     const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
+      const limit = effort.left();
+      if (!limit) return [];
       const { slices, totalSamples } = layoutChunk(regions);
       const audio = { pcmPath, slices, totalSamples };
       const { windowMs } = family;
       const outcome = await tools.engine.recognize(
-        { model, windowMs, audio, settings, sharers, hasSuccessors, isAlone },
+        {
+          ...{ model, windowMs, audio, sharers, hasSuccessors, isAlone },
+          settings: { ...settings, effort: limit },
+        },
         signal,
       );
+      effort.add(outcome);
       workMs += outcome.workMs;
       if (outcome.onStored) stored.push(outcome.onStored);
       // The result has the request's code of the language. The model may use another code.
-      return outcome.segments.map((segment) => ({ ...segment, language: request.language }));
+      return outcome.segments.map((segment) => ({
+        ...segment,
+        text: family.inOwnLetters?.(segment.text, request, model) ?? segment.text,
+        language: request.language,
+      }));
     });
     const onStored = () => {
       for (const each of stored) each();

@@ -20,14 +20,17 @@ export type WavOptions = {
   channels?: number;
   /** Values of the header that differ from the audio. */
   claims?: { rateHz?: number; dataBytes?: number };
+  /** The sound of all channels at a time in seconds, within −1 to 1; left out: the tones. */
+  sample?: (t: number) => number;
 };
 
-/** Makes a WAV of 16-bit PCM with a different tone in each channel, loud and soft in turns. */
+/** Makes a WAV of 16-bit PCM, by itself with a different tone in each channel, loud and soft in turns. */
 export function makeWav({
   seconds,
   rateHz = 16_000,
   channels = 1,
   claims = {},
+  sample: soundAt,
 }: WavOptions): Uint8Array<ArrayBuffer> {
   const samples = Math.round(seconds * rateHz);
   const dataBytes = samples * channels * 2;
@@ -52,7 +55,8 @@ export function makeWav({
     const loudness = 6_000 + 5_000 * Math.sin((2 * Math.PI * 3 * index) / rateHz);
     for (let channel = 0; channel < channels; channel += 1) {
       const hertz = 220 * (channel + 1);
-      const sample = loudness * Math.sin((2 * Math.PI * hertz * index) / rateHz);
+      const tone = loudness * Math.sin((2 * Math.PI * hertz * index) / rateHz);
+      const sample = soundAt ? soundAt(index / rateHz) * 32_767 : tone;
       view.setInt16(44 + (index * channels + channel) * 2, sample, true);
     }
   }

@@ -60,8 +60,10 @@ export const openScripted: OpenRecognizer = async (family) => {
           const endMs = Math.floor(samples.length / 16);
           await Promise.race([Bun.sleep(endMs / SPEED), aborted(signal)]);
           signal.throwIfAborted();
-          if (!samples.some((sample) => Math.abs(sample) > LOUD)) return [];
-          return [{ startMs: 0, endMs, text, language: settings.language, confidence: 0.95 }];
+          if (!samples.some((sample) => Math.abs(sample) > LOUD)) return { segments: [] };
+          return {
+            segments: [{ startMs: 0, endMs, text, language: settings.language, confidence: 0.95 }],
+          };
         },
       };
     },

@@ -45,8 +45,9 @@ export function openCtcRecognizer(family: CtcFamilyName, nativeFiles: NativeFile
       await tryOut(addon, session, info);
       return {
         device: "cpu",
-        recognize: (samples, settings, { signal }) =>
-          recognize(addon, session, info, samples, settings as CtcSettings, signal),
+        recognize: async (samples, settings, { signal }) => ({
+          segments: await recognize(addon, session, info, samples, settings as CtcSettings, signal),
+        }),
       };
     },
   };

@@ -12,6 +12,8 @@ export type NativeSegment = {
   noSpeechProbability: number;
   /** Of the first window, by whisper's own codes, at most five; empty for an English model. */
   spokenLanguages: { language: string; probability: number }[];
+  /** After this text the model repeated itself, which is left out. */
+  isCut: boolean;
   ids: Int32Array;
   probabilities: Float32Array;
   ends: Uint32Array;
@@ -41,7 +43,18 @@ export type NativeParams = {
   timestamps: boolean;
   tokenTimestamps: false;
   maxTokens: number;
-  suppressTokens: Int32Array;
+  /** Most decoding steps, the encodings of windows included, after which the text ends; 0: any number. */
+  mostSteps: number;
+  /** As many steps take as long as the encoding of a window. */
+  encoderSteps: number;
+  /** The characters that the text may have: first and last of each range of code points, in order. Empty: all. */
+  characters: Int32Array;
+};
+
+export type NativeResult = {
+  segments: NativeSegment[];
+  /** What they cost in decoding steps, with the encodings of windows. */
+  steps: number;
 };
 
 export type NativeModel = {
@@ -49,12 +62,19 @@ export type NativeModel = {
   readonly info: { sharedSteps: number; sharedTokens: number };
   /** Returns the UTF-8 of all tokens, joined, and where each of them ends. */
   tokens(): { bytes: Uint8Array; ends: Uint32Array };
+  /**
+   * Returns 1 for each text token that may not follow, else 0.
+   *
+   * @param characters as in `NativeParams`
+   * @param unfinished the bytes of a character that the text has begun and not finished
+   */
+  excluded(characters: Int32Array, unfinished: Uint8Array): Uint8Array;
   /** @param onEvent is called on each segment and on progress; Shruti needs neither, because chunks are short */
   transcribe(
     samples: Float32Array,
     params: NativeParams,
     onEvent: () => void,
-  ): { promise: Promise<NativeSegment[]>; abort(): void };
+  ): { promise: Promise<NativeResult>; abort(): void };
   free(): void;
 };
 
@@ -62,6 +82,8 @@ export type NativeModel = {
 export type NativeAddon = {
   scoreCpuLibraries(files: string[]): number[];
   loadBackends(cpuLibrary: string, extraFiles: string[], usesKernels: boolean): BackendFailure[];
+  /** Returns where a text begins to repeat itself, and the length of what it repeats, in bytes of UTF-8. */
+  findLoop(text: string): { begin: number; unit: number } | undefined;
   describe(): { version: string; cpuLibrary: string; devices: Omit<ComputeDevice, "index">[] };
   WhisperModel: {
     load(

@@ -95,7 +95,7 @@ export function checkModelFile(path: string): ModelFileInfo {
 }
 
 /** What the head of a file says: the width of the states, and the layers of the decoder. */
-export type WhisperHead = { width: number; textLayers: number };
+export type WhisperHead = { width: number; textLayers: number; audioLayers: number; vocab: number };
 
 /** Returns undefined when a file does not begin as a model does. */
 export function readHead(path: string): WhisperHead | undefined {
@@ -108,8 +108,8 @@ export function readHead(path: string): WhisperHead | undefined {
   try {
     const cursor = new FileCursor(file, fstatSync(file).size);
     if (cursor.uint32() !== MAGIC) return undefined;
-    const { state, textLayers } = readSizes(cursor);
-    return { width: state, textLayers };
+    const { state, textLayers, audioLayers, vocab } = readSizes(cursor);
+    return { width: state, textLayers, audioLayers, vocab };
   } catch {
     return undefined;
   } finally {

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
 import { requireSpace, TRIAL_SAMPLES, tryOut } from "../gpu-trial.ts";
 import type { ComputeDevice } from "../protocol.ts";
+import { charactersWithout } from "./characters.ts";
 import type { NativeAddon, NativeModel, NativeParams } from "./whisper-addon.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 import { toSegments, type WhisperSegment } from "./whisper-segments.ts";
@@ -22,6 +23,16 @@ export type WhisperOptions = WhisperSettings & {
   laneThreads?: number | undefined;
   /** How much less urgent the threads of this call are than the others of the process, 0 to 19; left out: not at all. */
   niceness?: number | undefined;
+  /** Left out: calls cost what they cost. */
+  budget?: StepBudget | undefined;
+};
+
+/** What several calls may cost together. Each takes from it what it has cost. */
+export type StepBudget = {
+  /** Decoding steps. Where a window with a word would cost more, a call finds nothing. */
+  left: number;
+  /** As many steps take as long as the encoding of a window. */
+  encoderSteps: number;
 };
 
 /** Weights in memory. */
@@ -57,7 +68,6 @@ export async function loadWhisperModel(
   const info = checkModelFile(path);
   const native = await loadNative(addon, gpus, path, options);
   const running = new Set<Promise<unknown>>();
-  const knownPatterns = new Map<string, Int32Array>();
   let closed: Promise<void> | undefined;
 
   const close = async (): Promise<void> => {
@@ -70,10 +80,9 @@ export async function loadWhisperModel(
     async recognize(samples, whisperOptions, signal) {
       if (closed !== undefined) throw new Error("the model was closed");
       signal?.throwIfAborted();
-      const params = toNativeParams(whisperOptions, (pattern) =>
-        matchingTokens(native, pattern, knownPatterns),
-      );
-      const work = recognize(native, samples, params, signal);
+      const { budget } = whisperOptions;
+      if (budget && budget.left < budget.encoderSteps + LEAST_STEPS) return [];
+      const work = recognize(native, samples, toNativeParams(whisperOptions), signal, budget);
       running.add(work);
       try {
         return await work;
@@ -134,7 +143,9 @@ const TRIAL_PARAMS: NativeParams = {
   timestamps: true,
   tokenTimestamps: false,
   maxTokens: 1,
-  suppressTokens: new Int32Array(),
+  mostSteps: 0,
+  encoderSteps: 0,
+  characters: new Int32Array(),
 };
 
 async function recognize(
@@ -142,12 +153,14 @@ async function recognize(
   samples: Float32Array,
   params: NativeParams,
   signal: AbortSignal | undefined,
+  budget: StepBudget | undefined,
 ): Promise<WhisperSegment[]> {
   const task = native.transcribe(samples, params, () => {});
   const abort = () => task.abort();
   signal?.addEventListener("abort", abort, { once: true });
   try {
-    const segments = await task.promise;
+    const { segments, steps } = await task.promise;
+    if (budget) budget.left -= steps;
     signal?.throwIfAborted();
     return toSegments(segments);
   } catch (error) {
@@ -158,8 +171,11 @@ async function recognize(
   }
 }
 
-function toNativeParams(options: WhisperOptions, tokensOf: (pattern: string) => Int32Array): NativeParams {
-  const { strategy } = options;
+/** Steps for a word. */
+const LEAST_STEPS = 8;
+
+function toNativeParams(options: WhisperOptions): NativeParams {
+  const { strategy, budget } = options;
   return {
     language: options.language,
     threads: options.threads,
@@ -179,30 +195,8 @@ function toNativeParams(options: WhisperOptions, tokensOf: (pattern: string) => 
     timestamps: options.timestamps ?? true,
     tokenTimestamps: false,
     maxTokens: options.maxTokens,
-    suppressTokens: options.suppressRegex === undefined ? new Int32Array() : tokensOf(options.suppressRegex),
+    mostSteps: budget?.left ?? 0,
+    encoderSteps: budget?.encoderSteps ?? 0,
+    characters: options.heldBack === undefined ? new Int32Array() : charactersWithout(options.heldBack),
   };
-}
-
-const MAX_KNOWN_PATTERNS = 16;
-
-/**
- * Returns the text tokens that a pattern matches as a whole. whisper.cpp's own `suppress_regex` does the same, but it
- * compiles the pattern again for every token, and crashes on a bad one.
- */
-function matchingTokens(native: NativeModel, pattern: string, known: Map<string, Int32Array>): Int32Array {
-  const remembered = known.get(pattern);
-  if (remembered !== undefined) return remembered;
-  const expression = new RegExp(`^(?:${pattern})$`, "u");
-  const { bytes, ends } = native.tokens();
-  const decoder = new TextDecoder();
-  const ids: number[] = [];
-  for (let id = 0, start = 0; id < ends.length; id++) {
-    const end = ends[id] ?? start;
-    if (end > start && expression.test(decoder.decode(bytes.subarray(start, end)))) ids.push(id);
-    start = end;
-  }
-  if (known.size >= MAX_KNOWN_PATTERNS) known.clear();
-  const tokens = Int32Array.from(ids);
-  known.set(pattern, tokens);
-  return tokens;
 }

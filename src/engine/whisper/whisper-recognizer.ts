@@ -6,6 +6,7 @@ import type { NativeFiles } from "../native-files.ts";
 import type { DevicePreference } from "../protocol.ts";
 import type { MachineCode, Recognizer } from "../recognizer.ts";
 import { stepSharing } from "../step-sharing.ts";
+import { encodingInSteps, stepsOfSpeech } from "./effort.ts";
 import { recognizeUntimed } from "./untimed.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
@@ -27,17 +28,23 @@ export function openWhisperRecognizer(
     async load(files, preference) {
       const weights = fileOf(files, "weights");
       const head = readHead(weights);
+      const encoderSteps = head === undefined ? 0 : encodingInSteps(head);
       const sharesSteps = head !== undefined && stepSharing(head, { precision, sharedSteps }).onGpu;
       const { model, ...loaded } = await loadModel(whisper, weights, preference, sharesSteps);
       return {
         ...loaded,
         async recognize(samples, settings, { signal, ...run }) {
-          const options = { ...(settings as WhisperSettings), ...run };
-          const segments =
+          const { language, effort } = settings;
+          const good = effort && encoderSteps + stepsOfSpeech(language, effort.ofMs);
+          const budget = effort && good ? { left: effort.most * good, encoderSteps } : undefined;
+          const options = { ...(settings as WhisperSettings), ...run, budget };
+          const before = budget?.left ?? 0;
+          const found =
             options.timestamps === false
               ? await recognizeUntimed(model, samples, options, signal)
               : await model.recognize(samples, options, signal);
-          return segments.map(({ tokens: _tokens, ...segment }) => segment);
+          const segments = found.map(({ tokens: _tokens, ...segment }) => segment);
+          return budget && good ? { segments, effort: (before - budget.left) / good } : { segments };
         },
       };
     },

@@ -33,6 +33,7 @@ export function toSegments(segments: readonly NativeSegment[]): WhisperSegment[]
     confidence: meanProbability(segment.probabilities, segment.bytes, segment.ends),
     noSpeechProbability: segment.noSpeechProbability,
     spokenLanguages: segment.spokenLanguages,
+    ...(segment.isCut ? { isCut: true } : {}),
   }));
 }
 

@@ -15,7 +15,7 @@ beforeEach(() => {
   writeFileSync(tokens, "tokens");
 });
 
-const LOADED: LoadedRecognizer = { device: "cpu", recognize: async () => [] };
+const LOADED: LoadedRecognizer = { device: "cpu", recognize: async () => ({ segments: [] }) };
 const described = [
   { role: "model", path: weights, sha256: sha256Hex("weights") },
   { role: "tokens", path: tokens, sha256: sha256Hex("tokens") },

@@ -16,7 +16,7 @@ async function usedOn(device: string, request: Partial<ChunkThreads>): Promise<P
       device,
       async recognize(_samples, _settings, options) {
         used = options;
-        return [];
+        return { segments: [] };
       },
     }),
   });

@@ -123,9 +123,9 @@ export function createWorker(
     const lanes = isAsExpected ? (request.lanes ?? 0) : 0;
     const startedAt = performance.now();
     const options = { threads, lanes, laneThreads, niceness, signal };
-    const segments = await model.recognize(await samplesOf(audio), settings, options);
+    const recognition = await model.recognize(await samplesOf(audio), settings, options);
     const elapsedMs = Math.round(performance.now() - startedAt);
-    return { type: "transcribed", id, outcome: { segments, elapsedMs } };
+    return { type: "transcribed", id, outcome: { ...recognition, elapsedMs } };
   }
 
   async function detectSpeech(request: Requests["detect_speech"], signal: AbortSignal): Promise<WorkerReply> {

@@ -269,13 +269,15 @@ function canBeHung(wanted: WantedJob): boolean {
 }
 
 /** The unit of work is the time of one place. */
-function outcomeOf({ segments }: Result, workMs: number): ChunkOutcome {
+function outcomeOf({ segments, effort }: Result, workMs: number): ChunkOutcome {
   return {
-    segments: segments.map(({ noSpeechProbability, spokenLanguages, ...segment }) => ({
+    segments: segments.map(({ noSpeechProbability, spokenLanguages, isCut, ...segment }) => ({
       ...segment,
       ...(noSpeechProbability === undefined ? {} : { noSpeechProbability }),
       ...(spokenLanguages === undefined ? {} : { spokenLanguages }),
+      ...(isCut ? { isCut } : {}),
     })),
     workMs,
+    ...(effort === undefined ? {} : { effort }),
   };
 }

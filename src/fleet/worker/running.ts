@@ -78,11 +78,11 @@ export function createRunning(deps: RunningDeps): Running {
       const beganAt = performance.now();
       const sharers = running.size - preparing();
       const job = { model, windowMs, audio, settings, sharers, isAlone, isUrgent };
-      const { segments } = await executor.recognize(job, signal);
+      const { segments, effort } = await executor.recognize(job, signal);
       const elapsedMs = performance.now() - beganAt;
       sum.audioMs += ticket.samples / 16;
       sum.elapsedMs += elapsedMs;
-      return { segments, elapsed_ms: elapsedMs };
+      return { segments, elapsed_ms: elapsedMs, ...(effort === undefined ? {} : { effort }) };
     } finally {
       leave();
     }

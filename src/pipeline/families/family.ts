@@ -22,6 +22,12 @@ export type ModelFamily = {
     request: Pick<TranscriptionRequest, "language" | "mode">,
     model: Pick<ModelManifest, "languages" | "decoding">,
   ): RecognizerSettings;
+  /** Rewrites a text of the model in letters of the request's language. Absent for a family that writes no others. */
+  inOwnLetters?(
+    text: string,
+    request: Pick<TranscriptionRequest, "language">,
+    model: Pick<ModelManifest, "languages">,
+  ): string;
   /**
    * Returns the settings for another attempt at audio whose text is faulty or missing. Absent for a deterministic
    * family, which would give the same text again.

@@ -2,7 +2,8 @@ import { type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
 import type { RecognizerSettings } from "../../domain/recognition.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
-import { promptFor, suppressPattern } from "../wording.ts";
+import { conversionOf } from "../letter-conversion.ts";
+import { heldBackCharacter, promptFor } from "../wording.ts";
 import type { ModelFamily } from "./family.ts";
 
 /** whisper.cpp treats sound of exactly this length as one window. */
@@ -20,6 +21,7 @@ export const whisperFamily: ModelFamily = {
   maxChunkMs: WINDOW_MS,
   unknownBelow: UNKNOWN_BELOW,
   settingsFor: whisperSettings,
+  inOwnLetters: (text, { language }, model) => conversionOf(language, model)?.convert(text) ?? text,
   secondAttempt: (settings): RecognizerSettings => ({ ...settings, ...SECOND_ATTEMPT }),
   singlePass: (settings): RecognizerSettings => ({ ...settings, ...{ temperatureIncrement: 0 } }),
 };
@@ -31,7 +33,7 @@ export function whisperSettings(
 ): WhisperSettings {
   const { whisper = {} } = model.decoding;
   const beamSize = whisper.beamSize ?? 1;
-  const suppressRegex = suppressPattern(language, mode);
+  const heldBack = heldBackCharacter(language, mode, conversionOf(language, model)?.scripts);
   const initialPrompt = whisper.acceptsPrompt === false ? undefined : promptFor(language, mode);
   return {
     language: modelLanguageOf(model, language),
@@ -44,7 +46,7 @@ export function whisperSettings(
     suppressNonSpeech: true,
     ...(whisper.timestamps === false ? { timestamps: false } : {}),
     maxTokens: 0,
-    ...(suppressRegex === undefined ? {} : { suppressRegex }),
+    ...(heldBack === undefined ? {} : { heldBack }),
     ...(initialPrompt === undefined ? {} : { initialPrompt }),
   };
 }

@@ -46,6 +46,11 @@ test("a written manifest can be read", () => {
   expect(parseManifest(ctcSource, "m.toml")).toEqual(ctc);
   const untimed = { ...manifest, decoding: { whisper: { timestamps: false } } };
   expect(parseManifest(renderManifest(untimed), "m.toml")).toEqual(untimed);
+  const lettered = {
+    ...manifest,
+    languages: manifest.languages.map((language) => ({ ...language, letters: "other" as const })),
+  };
+  expect(parseManifest(renderManifest(lettered), "m.toml")).toEqual(lettered);
   const { notice: _, ...plain } = { ...manifest, decoding: {} };
   expect(parseManifest(renderManifest(plain), "m.toml")).toEqual(plain);
 });
@@ -98,6 +103,7 @@ const CTC_FAULTS: [from: string, to: string, words: string][] = [
   ["[1536,1791]", "[1791,1536]", "languages.0.token_span must be the numbers of its first and last token"],
   ["[1536,1791]", "[1536.5,1791]", "languages.0.token_span must be the numbers of its first and last token"],
   ["[1536,1791]", '"1536"', "languages.0.token_span must be the numbers of its first and last token"],
+  ["token_span", 'letters = "own"\ntoken_span', "languages.0.letters is only for whisper"],
   ["token_span", 'decoder_language = "hi"\ntoken_span', "languages.0.decoder_language is only for whisper"],
   ['features = "kaldi"', "beam_size = 2", "decoding.beam_size is only for the engine whisper"],
   ['features = "kaldi"', 'features = "mel"', "decoding.features must be one of nemo, kaldi"],

@@ -4,6 +4,8 @@ import { languageOf } from "../../domain/languages.ts";
 import {
   type CtcTuning,
   engineOf,
+  LETTER_WAYS,
+  type LetterWay,
   MODEL_ENGINES,
   MODEL_FAMILIES,
   type ModelDecoding,
@@ -89,6 +91,7 @@ const LANGUAGE_KEYS: Record<string, Check> = {
   decoder_language: matching(/^[a-z]{2,3}$/, "one of whisper's language codes"),
   token_span: (value) => (toSpan(value) ? undefined : "must be the numbers of its first and last token"),
   trial: oneOf(TRIAL_VERDICTS),
+  letters: oneOf(LETTER_WAYS),
 };
 const DECODING_KEYS: Record<string, Check> = {
   beam_size: within(1, 8, true),
@@ -265,6 +268,7 @@ function toLanguage(
     decoder_language: decoderLanguage,
     token_span: span,
     trial,
+    letters,
   } = table as {
     code?: string;
     name?: string;
@@ -272,6 +276,7 @@ function toLanguage(
     decoder_language?: string;
     token_span?: unknown;
     trial?: TrialVerdict;
+    letters?: LetterWay;
   };
   const isWhisper = family === "whisper";
   if (code === undefined) return fail("code", "is missing");
@@ -280,6 +285,7 @@ function toLanguage(
   if (name === undefined && !known)
     return fail("name", "is missing, and the program does not know the language");
   if (span !== undefined && isWhisper) return fail("token_span", "is not for whisper");
+  if (letters !== undefined && !isWhisper) return fail("letters", "is only for whisper");
   if (decoderLanguage !== undefined && !isWhisper) return fail("decoder_language", "is only for whisper");
   if (isWhisper && decoderLanguage === undefined && known && known.whisperCode === undefined) {
     return fail("decoder_language", `is missing: whisper has no language ${code}`);
@@ -288,8 +294,9 @@ function toLanguage(
     code,
     name: name ?? known?.name ?? code,
     modes,
-    ...given<Pick<ModelLanguage, "decoderLanguage" | "tokenSpan" | "trial">>({
+    ...given<Pick<ModelLanguage, "decoderLanguage" | "tokenSpan" | "letters" | "trial">>({
       decoderLanguage,
+      letters,
       tokenSpan: toSpan(span),
       trial,
     }),
@@ -385,7 +392,8 @@ export function renderManifest(manifest: ModelManifest): string {
     add("name", name);
     add("sha256", sha256);
   }
-  for (const { code, name, modes, decoderLanguage, tokenSpan, trial } of manifest.languages) {
+  for (const language of manifest.languages) {
+    const { code, name, modes, decoderLanguage, tokenSpan, letters, trial } = language;
     lines.push("", "[[languages]]");
     add("code", code);
     add("name", name);
@@ -393,6 +401,7 @@ export function renderManifest(manifest: ModelManifest): string {
     add("decoder_language", decoderLanguage);
     add("token_span", tokenSpan && [tokenSpan.first, tokenSpan.last]);
     add("trial", trial);
+    add("letters", letters);
   }
   lines.push("", "[decoding]");
   add("beam_size", whisper.beamSize);

@@ -311,3 +311,5 @@ void whisper_set_step_callback(whisper_state* state, whisper_step_callback callb
     state->step_callback = callback;
     state->step_callback_data = data;
 }
+
+void whisper_set_attempts(whisper_state* state, whisper_attempts* attempts) { state->attempts = attempts; }
