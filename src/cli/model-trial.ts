@@ -213,7 +213,11 @@ async function hearGuarded(trial: Trial, { language, pcm }: Sound, signal: Abort
     for (const { sourceStartSample, samples, targetStartSample } of slices)
       part.set(pcm.subarray(sourceStartSample, sourceStartSample + samples), targetStartSample);
     const found = await recognize(trial, part, settings, signal);
-    return found.map((segment) => ({ ...segment, language }));
+    return found.map((segment) => ({
+      ...segment,
+      text: task.family.inOwnLetters?.(segment.text, task.request, model) ?? segment.text,
+      language,
+    }));
   });
   const heard = wordSegments(segments, mode).map(({ text }) => text.trim());
   return { heard: heard.join(" "), warnings };
