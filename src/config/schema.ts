@@ -326,7 +326,7 @@ export const CONFIG_SCHEMA = {
     ignored_parameters: list(
       "Parameters that are ignored where they cannot be honoured, such as prompt or temperature; the answer names them in a header.",
       {
-        default: ["prompt", "temperature", "include", "chunking_strategy", "language"],
+        default: ["prompt", "keywords", "temperature", "include", "chunking_strategy", "language"],
         pattern: /^[a-z][a-z0-9_]*(\[[a-z0-9_]*\])*$/,
         example: "temperature",
       },

@@ -47,6 +47,7 @@ const JUDGED_MEMBERS = new Set(["chunking_strategy[type]"]);
 const HARMLESS: Record<string, (value: string) => boolean> = {
   temperature: (value) => Number(value) === 0,
   prompt: (value) => value.trim() === "",
+  keywords: (value) => value.trim() === "",
   chunking_strategy: (value) => ["auto", "server_vad", ""].includes(value),
   timestamp_granularities: (value) => value.split("\n").every((word) => word === "segment" || word === ""),
   include: (value) => value === "",
@@ -65,6 +66,7 @@ export function ignoredFieldsOf({ ignored_parameters: names }: OpenAiConfig): st
 const REASONS: Record<string, string> = {
   temperature: "temperature other than 0 is not available: the decoder chooses its own.",
   prompt: "prompt is not available: recognition takes no text beside the recording.",
+  keywords: "keywords is not available: recognition takes no text beside the recording.",
   chunking_strategy: "chunking_strategy must be auto: speech is always found by voice activity.",
   timestamp_granularities: "timestamp_granularities must be segment: words have no times yet.",
   include: "include is not available: tokens have no log probabilities here.",

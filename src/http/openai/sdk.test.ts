@@ -132,6 +132,7 @@ describe("the official OpenAI SDK against /openai/v1", () => {
       ["whisper-1", preferences, "include, prompt, temperature"],
       ["gpt-4o-mini-transcribe-2025-12-15", { chunking_strategy }, "chunking_strategy"],
       ["gpt-transcribe", { chunking_strategy: { type: "server_vad" as const } }, null],
+      ["gpt-transcribe", { keywords: ["Shruti", "दिल्ली"] }, "keywords"],
       ["gpt-4o-transcribe", { language: "auto" }, "language"],
     ] as const) {
       const { data, response } = await openai.audio.transcriptions
