@@ -17,7 +17,10 @@ let transcriber: Awaited<ReturnType<typeof openLocalTranscriber>>;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "shruti-local-"));
   const environment = { XDG_CACHE_HOME: directory };
-  const config = testConfig({ storage: { data_dir: join(directory, "data") } });
+  const config = testConfig({
+    storage: { data_dir: join(directory, "data") },
+    models: { default: "demo" },
+  });
   transcriber = await openLocalTranscriber({ config, clock: systemClock, environment });
 });
 afterAll(async () => {

@@ -18,7 +18,8 @@ let server: RunningServer;
 let api: ApiClient;
 
 beforeAll(async () => {
-  installation = await install();
+  // One place, so that a second synchronous request is refused on every machine.
+  installation = await install({ environment: { SHRUTI_ENGINE_SYNCHRONOUS_WORKERS: "1" } });
   server = await (await installation.serve()).ready();
   api = server.api();
 }, 300_000);

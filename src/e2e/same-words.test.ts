@@ -60,7 +60,11 @@ function varied({ rateHz, channels }: Sound, variation: number): Sound {
 }
 
 async function transcribeAll(precision: Precision): Promise<string[]> {
-  const config = testConfig({ storage: { data_dir: join(folder, precision) }, engine: { precision } });
+  const config = testConfig({
+    storage: { data_dir: join(folder, precision) },
+    engine: { precision },
+    models: { default: "demo" },
+  });
   const environment = { XDG_CACHE_HOME: folder };
   const transcriber = await openLocalTranscriber({ config, clock: systemClock, environment });
   try {

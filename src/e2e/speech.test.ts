@@ -37,7 +37,10 @@ let transcriber: Awaited<ReturnType<typeof openLocalTranscriber>>;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "shruti-speech-"));
-  const config = testConfig({ storage: { data_dir: join(folder, "data") } });
+  const config = testConfig({
+    storage: { data_dir: join(folder, "data") },
+    models: { default: "demo" },
+  });
   const environment = { XDG_CACHE_HOME: folder };
   transcriber = await openLocalTranscriber({ config, clock: systemClock, environment });
 }, 60_000);

@@ -9,7 +9,7 @@ import type { ModelFamily } from "./family.ts";
 /** whisper.cpp treats sound of exactly this length as one window. */
 const WINDOW_MS = 30_000;
 
-/** See the table of docs/engine.md section 3: of the words of such segments, fewer than a third are right. */
+/** Low, because real speech with such a confidence was too rare to measure. docs/engine.md section 3 has what was measured. */
 const UNKNOWN_BELOW = 0.3;
 
 /** Samples instead of greedy choice. Samples rarely lead into the same loop or wrong script again. */
