@@ -11,8 +11,8 @@ import { carriedWhisperBase } from "./models/carried.ts";
  */
 
 const executable = resolve("dist/shruti");
-/** President Kennedy, 1961; public domain. It lies in the source of whisper.cpp. */
-const PERSON = resolve("node_modules/nodejs-whisper/cpp/whisper.cpp/bindings/go/samples/jfk.wav");
+/** President Kennedy, 1961; public domain. */
+const PERSON = resolve("models/trial/jfk.wav");
 
 type Recording = { audio: string; language: string; model?: string };
 

@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 readonly PROGRAMS="$PWD/scripts/clients" EXECUTABLE="$PWD/dist/shruti"
 # President Kennedy, 1961; public domain. 11 s long.
-export RECORDING="$PWD/node_modules/nodejs-whisper/cpp/whisper.cpp/bindings/go/samples/jfk.wav"
+export RECORDING="$PWD/models/trial/jfk.wav"
 readonly PYTHON_CLIENTS=(openai==3.57.0 SpeechRecognition==3.17.0 litellm==1.110.2 tuspy==1.1.0 standardwebhooks==1.1.0
   pysrt==1.1.2 webvtt-py==0.6.0)
 readonly GO_CLIENTS=(github.com/sashabaranov/go-openai@v1.43.0 github.com/openai/openai-go/v3@v3.98.0

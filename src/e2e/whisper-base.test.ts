@@ -7,10 +7,7 @@ import { type Installation, install, type RunningServer } from "./kit.ts";
 /** A fresh installation understands people who speak English. Left out where the build could not get the weights. */
 
 /** President Kennedy, 1961; public domain. */
-const PERSON = join(
-  import.meta.dir,
-  "../../node_modules/nodejs-whisper/cpp/whisper.cpp/bindings/go/samples/jfk.wav",
-);
+const PERSON = join(import.meta.dir, "../../models/trial/jfk.wav");
 const SAID =
   "and so my fellow americans ask not what your country can do for you ask what you can do for your country";
 
