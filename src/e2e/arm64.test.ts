@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { elfFilesIn, isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
+import { isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
 import { RELEASE_GLIBC, releaseToolchain } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
-import { RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
+import { elfFilesOf, RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, uploaded } from "./kit.ts";
 import { sampleBytes, samplePath, utterancesIn } from "./samples.ts";
@@ -71,11 +71,9 @@ describe.skipIf(because !== undefined)(`on 64-bit ARM (${because ?? "emulated"})
   afterAll(() => Promise.all(installations.map((installation) => installation.remove())));
 
   test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {
-    const files = elfFilesIn(readFileSync(executable));
-    const parts = readdirSync(PARTS).filter((name) => elfFilesIn(readFileSync(join(PARTS, name))).length > 0);
-    expect(parts).toContain("libggml-cpu-armv9.2_2.so");
-    // All parts, and the executable itself.
-    expect(files.length).toBe(parts.length + 1);
+    const { names, files } = elfFilesOf(executable, PARTS);
+    expect(names).toContain("libggml-cpu-armv9.2_2.so");
+    expect(files.length).toBe(names.length + 1);
     const newest = newestGlibcOf(files) ?? "none";
     expect({ newest, isTooNew: isNewerVersion(newest, RELEASE_GLIBC) }).toEqual({ newest, isTooNew: false });
   });

@@ -1,5 +1,6 @@
-import { copyFileSync, existsSync, linkSync, readdirSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { type ElfFile, elfFilesIn } from "../../scripts/native/glibc.ts";
 import type { Target } from "../../scripts/native/toolchain.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
@@ -75,4 +76,22 @@ async function build(...args: string[]): Promise<void> {
   });
   const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   if (child.exitCode !== 0) throw new Error(`the build failed:\n${out}${err}`);
+}
+
+/**
+ * Finds the programs and libraries of a release: the executable itself, and those that it carries in compressed form.
+ *
+ * @param parts folder of the native parts that it was built from
+ * @returns `names` of the carried ones
+ * @throws Error for a part that is not inside the executable
+ */
+export function elfFilesOf(executable: string, parts: string): { names: string[]; files: ElfFile[] } {
+  const whole = readFileSync(executable);
+  const names = readdirSync(parts).filter((name) => elfFilesIn(readFileSync(join(parts, name))).length > 0);
+  const files = names.flatMap((name) => {
+    const packed = readFileSync(join(parts, `${name}.zst`));
+    if (!whole.includes(packed)) throw new Error(`${name} is not inside ${executable}`);
+    return elfFilesIn(Bun.zstdDecompressSync(packed));
+  });
+  return { names, files: [...elfFilesIn(whole), ...files] };
 }

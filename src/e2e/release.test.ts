@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync, readdirSync, readFileSync } from "node:fs";
+import { copyFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { elfFilesIn, isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
+import { isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
 import { RELEASE_GLIBC } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
-import { RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
+import { elfFilesOf, RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install } from "./kit.ts";
 import { samplePath, utterancesIn } from "./samples.ts";
@@ -23,16 +23,9 @@ beforeAll(async () => {
 afterAll(() => installation?.remove());
 
 test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {
-  const whole = readFileSync(executable);
-  const parts = readdirSync(PARTS).filter((name) => elfFilesIn(readFileSync(join(PARTS, name))).length > 0);
-  expect(parts.length).toBeGreaterThan(20);
-  // The executable itself, and all parts, which it carries in compressed form.
-  const packed = parts.map((name) => readFileSync(join(PARTS, `${name}.zst`)));
-  expect(packed.every((bytes) => whole.includes(bytes))).toBe(true);
-  const files = [whole, ...packed.map((bytes) => Bun.zstdDecompressSync(bytes))].flatMap((bytes) =>
-    elfFilesIn(bytes),
-  );
-  expect(files.length).toBe(parts.length + 1);
+  const { names, files } = elfFilesOf(executable, PARTS);
+  expect(names.length).toBeGreaterThan(20);
+  expect(files.length).toBe(names.length + 1);
   const newest = newestGlibcOf(files) ?? "none";
   expect({ newest, isTooNew: isNewerVersion(newest, RELEASE_GLIBC) }).toEqual({ newest, isTooNew: false });
 });
