@@ -408,7 +408,7 @@ look_at_processor() {
   done
 }
 
-# Every library in the executable names the versions of glibc that it needs.
+# The list of parts in the executable names the newest glibc that a library in it needs.
 look_at_glibc() {
   hear newest_glibc
   needed="$HEARD"

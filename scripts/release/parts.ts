@@ -40,7 +40,9 @@ export async function writeParts({ path, native, platform, entries, flags }: Par
   ];
   const parts = assemble(build, found);
   const unfinished = `${path}.unfinished`;
-  writeFileSync(unfinished, `${JSON.stringify(parts, null, 1)}\n`);
+  // install.sh looks for this text in the executable, because the libraries that need glibc are compressed.
+  const needs = build.glibc === null ? {} : { needs: `GLIBC_${build.glibc}` };
+  writeFileSync(unfinished, `${JSON.stringify({ ...parts, ...needs }, null, 1)}\n`);
   renameSync(unfinished, path);
   return parts;
 }
