@@ -206,7 +206,7 @@ describe("warnings from the text", () => {
     expect(closing.warnings).toEqual(["suspected_hallucination"]);
     expect(closing.segments).toHaveLength(1);
     const denied = await resultOf({ text: HINDI, confidence: 0.3, noSpeechProbability: 0.9 });
-    expect(denied.warnings).toEqual(["no_speech", "suspected_hallucination", "unrecognized_speech"]);
+    expect(denied.warnings).toEqual(["no_speech", "suspected_hallucination"]);
     expect(denied.segments).toEqual([]);
   });
 
