@@ -174,8 +174,10 @@ describe("a synchronous request whose client has gone away", () => {
       const calls = hang(testApp, at);
       const request = ask(testApp);
       await until("the engine is at it", () => calls.asked > 0);
-      const [row] = listUnfinished(testApp.app.database.store);
-      expect(row).toMatchObject({ state, submission: "synchronous" });
+      const unfinished = () => listUnfinished(testApp.app.database.store)[0];
+      await until(`it is ${state}`, () => unfinished()?.state === state);
+      const row = unfinished();
+      expect(row?.submission).toBe("synchronous");
       const before = performance.now();
       request.leave();
       await until("it is cancelled", () => stateOf(testApp, row?.id ?? "") === "cancelled", STOPS_WITHIN_MS);
