@@ -143,7 +143,7 @@ describe("the command", () => {
       words: { total: said.length, substitutions: 1, deletions: 0, insertions: 0, error_rate: rate },
     });
     expect(result.files[0].times_real_time).toBeGreaterThan(0);
-    const table = await run(directory, "--language", "en");
+    const table = await run(directory, "--model", "demo", "--language", "en");
     const cells = ["good\\.wav", secondsOf("01-en").toFixed(1), said.length, (100 * rate).toFixed(1)];
     expect(table.out).toMatch(new RegExp(cells.join(" +")));
     expect(table.out).toMatch(/\nall /);

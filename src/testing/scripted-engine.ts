@@ -109,24 +109,15 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     const script = scriptOf(audio.pcmPath);
     if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
     const text = heard ?? script?.text ?? "";
-    const endMs = Math.floor((audio.totalSamples / SAMPLE_RATE_HZ) * 1000);
-    const segment = {
-      startMs: 0,
-      endMs,
-      text,
-      language: job.settings.language,
-      confidence: 0.9,
-      noSpeechProbability: 0,
-    };
-    return { segments: text === "" ? [] : [segment], workMs: 1 };
+    return { segments: text === "" ? [] : [segmentOf(text, job.settings.language, audio)], workMs: 1 };
   }
 
   return {
     async verify({ path, reading = {}, maxDurationMs = Number.POSITIVE_INFINITY }, signal) {
       await interference.verify?.(path, signal);
       const { seconds, channels = 1 } = await readScript(path);
-      if (seconds * 1000 > maxDurationMs) throw new AppError("audio_too_long");
       const durationMs = seconds * 1000;
+      if (durationMs > maxDurationMs) throw new AppError("audio_too_long");
       return { durationMs, channels, sampleRateHz: SAMPLE_RATE_HZ, truncated: false, reading };
     },
 
@@ -209,6 +200,12 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     },
     chunks: () => chunks,
   };
+}
+
+/** Makes the only segment of a chunk. */
+function segmentOf(text: string, language: string, { totalSamples }: { totalSamples: number }) {
+  const endMs = Math.floor((totalSamples / SAMPLE_RATE_HZ) * 1000);
+  return { startMs: 0, endMs, text, language, confidence: 0.9, noSpeechProbability: 0 };
 }
 
 /** Each sample is its own position, and negative in the second lane, so that tests see what they received. */

@@ -169,7 +169,7 @@ const LISTS: { name: string; edits: Edit[]; expected: (number | "silence")[] }[]
     expected: halves(0, 1, QUIET, 2, 3),
   },
   {
-    name: "a later beginning, which is no part of the recording, and silence in the middle",
+    name: "a later beginning, which does not belong to the recording, and silence in the middle",
     edits: [
       { seconds: 1, from: "empty" },
       { seconds: 1, from: "empty" },
