@@ -9,6 +9,7 @@ import { writeDurably } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { makeFolder } from "../../lib/give-to-owner.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
+import { removeAbandoned } from "./model-files.ts";
 import { parseManifest } from "./model-manifest.ts";
 
 /** A model inside the executable: paths of its manifest and its weights. */
@@ -90,6 +91,7 @@ export async function copyOut(
   // A copy that was damaged since is written again: the engine would refuse it.
   if (isWhole && (known === "size" || (await sha256OfFile(target)) === sha256)) return target;
   makeFolder(dir, 0o700);
+  await removeAbandoned(dir);
   await writeDurably(target, checkedPieces(carried, sha256, name), 0o600);
   return target;
 }

@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
@@ -98,9 +107,18 @@ describe("the demonstration model", () => {
     const dir = join(folder, "out");
     mkdirSync(dir);
     writeFileSync(join(dir, `${sha256.slice(0, 12)}.bin`), "cut");
+    // Of a process that was killed two days ago, and of one that may still write.
+    for (const [name, ageMs] of [
+      [".0123456789ab.unfinished", 2 * 86_400_000],
+      [".ba9876543210.unfinished", 0],
+    ] as const) {
+      writeFileSync(join(dir, name), "half");
+      const at = new Date(Date.now() - ageMs);
+      utimesSync(join(dir, name), at, at);
+    }
     const path = await copyOut(carried, dir, "hash");
     expect(readFileSync(path, "utf8")).toBe("weights of the demonstration");
-    expect(readdirSync(dir)).toEqual([`${sha256.slice(0, 12)}.bin`]);
+    expect(readdirSync(dir).sort()).toEqual([".ba9876543210.unfinished", `${sha256.slice(0, 12)}.bin`]);
     const { ino } = statSync(path);
     expect(statSync(await copyOut(carried, dir, "hash")).ino).toBe(ino);
     writeFileSync(path, "Weights of the demonstration");
