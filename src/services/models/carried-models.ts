@@ -46,7 +46,7 @@ export async function extractCarriedModels(dataDir: string): Promise<CarriedMode
     try {
       models.push(await extract(carried, folder, "size"));
     } catch (error) {
-      problems.push(`${carried.name}, which is inside the executable, is left out: ${errorMessage(error)}`);
+      problems.push(`the model ${carried.name} of the executable cannot be written: ${errorMessage(error)}`);
     }
   }
   models.push(demo);
