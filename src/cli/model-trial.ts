@@ -212,12 +212,7 @@ async function hearGuarded(trial: Trial, { language, pcm }: Sound, signal: Abort
     const part = new Int16Array(totalSamples);
     for (const { sourceStartSample, samples, targetStartSample } of slices)
       part.set(pcm.subarray(sourceStartSample, sourceStartSample + samples), targetStartSample);
-    const found = await recognize(trial, part, settings, signal);
-    return found.map((segment) => ({
-      ...segment,
-      text: task.family.inOwnLetters?.(segment.text, task.request, model) ?? segment.text,
-      language,
-    }));
+    return recognize(trial, part, settings, signal);
   });
   const heard = wordSegments(segments, mode).map(({ text }) => text.trim());
   return { heard: heard.join(" "), warnings };

@@ -198,6 +198,13 @@ describe("guarded recognition", () => {
     expect(segments.length).toBe(1);
   });
 
+  test("letters and code of the model become those of the language, before the script is judged", async () => {
+    const { decode, asked } = scripted([segment("یہاں کیا ہے؟", { language: "ur" })]);
+    const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
+    expect(segments.map(({ language, text }) => [language, text])).toEqual([["hi", "यहाँ क्या है?"]]);
+    expect({ warnings, calls: asked.length }).toEqual({ warnings: [], calls: 1 });
+  });
+
   test("the token for unknown words is left out", async () => {
     const { decode } = scripted([segment(`${HINDI} <?> <?>`)]);
     const { segments } = await recognizeGuarded(task({ unknownToken: "<?>" }), TEN_SECONDS, decode);

@@ -16,7 +16,10 @@ const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 /** The text of a chunk, on the recording's clock, and what is to be known about it. */
 export type ChunkText = { segments: LooseSegment[]; warnings: Warning[]; doubts: ChunkDoubts };
 
-/** Recognizes regions of the chunk's channel. Times are milliseconds from the start of the audio as `layoutChunk` lays it out. */
+/**
+ * Recognizes regions of the chunk's channel. Times are milliseconds from the start of the audio as `layoutChunk` lays it
+ * out. Letters and code of the language may be the model's own.
+ */
 export type Recognize = (
   regions: readonly ChunkRegion[],
   settings: RecognizerSettings,
@@ -99,13 +102,14 @@ function isCutShort(segments: readonly RecognizedSegment[]): boolean {
 
 /** Recognizes regions, repeats faulty text once, and drops or marks what the guards reject. Adds to `warnings`. */
 async function recognizeChecked(
-  { request, model, family }: GuardTask,
+  task: GuardTask,
   regions: readonly ChunkRegion[],
   settings: RecognizerSettings,
   recognize: Recognize,
   warnings: Set<Warning>,
 ): Promise<DividedSegments> {
-  let divided = divideKnown(await recognize(regions, settings), { model, family });
+  const { request, family } = task;
+  let divided = divideKnown(await recognize(regions, settings), task);
   const textOf = (segments: readonly RecognizedSegment[]) =>
     segments.map((segment) => segment.text).join(" ");
   const isForeign = (text: string) => hasForeignScript(text, request.language, request.mode);
@@ -116,7 +120,7 @@ async function recognizeChecked(
   const first = faultsOf(divided.known);
   const otherSettings = first.isLoop || first.isForeign ? family.secondAttempt?.(settings) : undefined;
   if (otherSettings) {
-    const again = divideKnown(await recognize(regions, otherSettings), { model, family });
+    const again = divideKnown(await recognize(regions, otherSettings), task);
     const second = faultsOf(again.known);
     const isBetter =
       Number(second.isLoop) + Number(second.isForeign) < Number(first.isLoop) + Number(first.isForeign);
@@ -158,19 +162,22 @@ function stitch(
 /** The text of speech that a model does not know. With it, the time of the speech is kept. */
 const UNKNOWN_TEXT = "…";
 
-/** Separates the segments that represent unknown speech: those without known words, and those below the floor. */
+/**
+ * Separates the segments that represent unknown speech: those without known words, and those below the floor. All get the
+ * letters and the code of the request's language.
+ */
 function divideKnown(
-  segments: readonly RecognizedSegment[],
-  { model, family }: Pick<GuardTask, "model" | "family">,
+  recognized: readonly RecognizedSegment[],
+  { model, family, request }: GuardTask,
 ): DividedSegments {
   const { unknownToken, unknownBelow = family.unknownBelow } = model.decoding;
   const known: RecognizedSegment[] = [];
   const unknown: RecognizedSegment[] = [];
-  for (const segment of segments) {
-    const text = unknownToken
-      ? segment.text.replaceAll(unknownToken, " ").replace(/\s+/g, " ")
-      : segment.text;
-    const isKnown = segment.confidence >= unknownBelow && (text.trim() !== "" || text === segment.text);
+  for (const found of recognized) {
+    const segment = { ...found, language: request.language };
+    const written = family.inOwnLetters?.(found.text, request, model) ?? found.text;
+    const text = unknownToken ? written.replaceAll(unknownToken, " ").replace(/\s+/g, " ") : written;
+    const isKnown = segment.confidence >= unknownBelow && (text.trim() !== "" || text === written);
     if (isKnown) known.push({ ...segment, text });
     else unknown.push({ ...segment, text: text.trim() === "" ? UNKNOWN_TEXT : text });
   }

@@ -120,12 +120,7 @@ export async function recognizeOnce(
       effort.add(outcome);
       workMs += outcome.workMs;
       if (outcome.onStored) stored.push(outcome.onStored);
-      // The result has the request's code of the language. The model may use another code.
-      return outcome.segments.map((segment) => ({
-        ...segment,
-        text: family.inOwnLetters?.(segment.text, request, model) ?? segment.text,
-        language: request.language,
-      }));
+      return outcome.segments;
     });
     const onStored = () => {
       for (const each of stored) each();
