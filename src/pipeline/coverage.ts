@@ -1,9 +1,8 @@
-import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { ChunkRegion } from "../domain/chunk.ts";
 import type { SpanMs } from "../domain/result.ts";
-import { speechCoverage } from "./guards.ts";
+import { lettersOf, speechCoverage } from "./guards.ts";
+import { overlapMs, spanOf } from "./spans.ts";
 import type { LooseSegment } from "./stitch.ts";
-
-const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
 /** Slow speech has this many letters per second. Measured: jfk.wav 8.6, a slow actor 7.1, readers 10 to 16. */
 const SLOW_LETTERS_PER_SECOND = 8;
@@ -16,10 +15,7 @@ const SPARE_MS = 1_500;
  * Reports whether a segment has so few letters for its speech that it may have lost a sentence. Models stretch the times
  * of a segment over speech that they leave out, so times alone do not tell.
  */
-export function isSparse(
-  { text, ...span }: SpanMs & { text: string },
-  regions: readonly ChunkRegion[],
-): boolean {
+function isSparse({ text, ...span }: SpanMs & { text: string }, regions: readonly ChunkRegion[]): boolean {
   const letters = lettersOf(text);
   if (letters < LEAST_LETTERS) return false;
   return speechMs(span, regions) - (letters * 1000) / SLOW_LETTERS_PER_SECOND > SPARE_MS;
@@ -82,17 +78,5 @@ export function joinedSpans(spans: readonly SpanMs[]): SpanMs[] {
 }
 
 function speechMs(span: SpanMs, regions: readonly ChunkRegion[]): number {
-  return regions.reduce(
-    (sum, { startSample, endSample }) =>
-      sum + overlapMs(span, { startMs: startSample / SAMPLES_PER_MS, endMs: endSample / SAMPLES_PER_MS }),
-    0,
-  );
-}
-
-function overlapMs(a: SpanMs, b: SpanMs): number {
-  return Math.max(0, Math.min(a.endMs, b.endMs) - Math.max(a.startMs, b.startMs));
-}
-
-function lettersOf(text: string): number {
-  return text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  return regions.reduce((sum, region) => sum + overlapMs(span, spanOf(region)), 0);
 }

@@ -1,17 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Chunk, type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { Chunk, ChunkRegion } from "../domain/chunk.ts";
 import type { ModelManifest } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
-import type { ChunkDoubts, SpanMs, Warning } from "../domain/result.ts";
+import type { ChunkDoubts, Warning } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { type Covered, joinedSpans, speechToTryAgain, withFound } from "./coverage.ts";
 import type { ModelFamily } from "./families/family.ts";
 import { isNoSpeech, isRepetitive, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
+import { spanOf } from "./spans.ts";
 import { spokenLanguages } from "./spoken-language.ts";
 import { type LooseSegment, stitchChunk } from "./stitch.ts";
 import { hasForeignScript } from "./wording.ts";
-
-const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
 /** The text of a chunk, on the recording's clock, and what is to be known about it. */
 export type ChunkText = { segments: LooseSegment[]; warnings: Warning[]; doubts: ChunkDoubts };
@@ -129,10 +128,7 @@ async function recognizeChecked(
   const { segments, isCut } = removeLoops(divided.known);
   if (isCut || isCutShort(divided.known)) warnings.add("repetition_removed");
   if (isForeign(textOf(segments))) warnings.add("script_mismatch");
-  const speechMs = regions.reduce(
-    (sum, { startSample, endSample }) => sum + (endSample - startSample) / SAMPLES_PER_MS,
-    0,
-  );
+  const speechMs = regions.map(spanOf).reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const spoken = segments.filter((segment) => !isNoSpeech(segment));
   if (spoken.length < segments.length) warnings.add("suspected_hallucination");
   for (const segment of spoken) {
@@ -140,10 +136,6 @@ async function recognizeChecked(
     if (isSuspectedHallucination({ ...segment, speechMs: spokenMs })) warnings.add("suspected_hallucination");
   }
   return { known: spoken, unknown: divided.unknown };
-}
-
-function spanOf({ startSample, endSample }: ChunkRegion): SpanMs {
-  return { startMs: startSample / SAMPLES_PER_MS, endMs: endSample / SAMPLES_PER_MS };
 }
 
 function stitch(

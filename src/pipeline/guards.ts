@@ -180,7 +180,7 @@ export function isNoSpeech(segment: Pick<SegmentInfo, "confidence" | "noSpeechPr
  */
 export function isSuspectedHallucination(segment: SegmentInfo): boolean {
   if (segment.text.trim() === "") return false;
-  const letters = segment.text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  const letters = lettersOf(segment.text);
   if (
     letters >= MIN_LETTERS_TO_JUDGE &&
     (letters * 1000) / Math.max(segment.speechMs, 1) > MAX_LETTERS_PER_SECOND
@@ -194,6 +194,11 @@ export function isSuspectedHallucination(segment: SegmentInfo): boolean {
     .trim();
   const isDoubtful = segment.confidence < SURE || (segment.noSpeechProbability ?? 0) > NO_SPEECH;
   return SUBTITLE_PHRASES.has(phrase) && isDoubtful;
+}
+
+/** Counts the letters and digits of a text, without marks such as signs of vowels. */
+export function lettersOf(text: string): number {
+  return text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
 }
 
 export type Coverage = {

@@ -14,8 +14,8 @@ import {
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { CHUNK_GAP_SAMPLES, layoutChunk, restoreTime } from "./chunk-audio.ts";
 import { divideText } from "./divide-text.ts";
-
 import { joinedText } from "./joined-text.ts";
+import { overlapMs } from "./spans.ts";
 
 /** A segment without its number, which is known only when all segments are. */
 export type LooseSegment = Omit<Segment, "index">;
@@ -133,10 +133,6 @@ function snapToSpeech(span: SpanMs, speech: readonly Speech[], previousEndMs: nu
     startMs: isLate ? first.startMs : Math.max(span.startMs, earliestMs),
     endMs: Math.min(span.endMs, latestMs),
   };
-}
-
-function overlapMs(a: SpanMs, b: SpanMs): number {
-  return Math.max(0, Math.min(a.endMs, b.endMs) - Math.max(a.startMs, b.startMs));
 }
 
 /** A segment's time and text. */
