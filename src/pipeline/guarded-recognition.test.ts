@@ -167,6 +167,19 @@ describe("guarded recognition", () => {
     }
   });
 
+  test("text that the model takes for no speech is dropped, however unsure it is, and is never kept as doubtful", async () => {
+    const sure = segment(HINDI, { endMs: 5_000 });
+    for (const confidence of [0.2, 0.35]) {
+      const invented = segment(HINDI, { startMs: 5_000, confidence, noSpeechProbability: 0.9 });
+      const { decode, asked } = scripted([sure, invented], [], []);
+      const kept = { ...task(), keepsDoubtful: true };
+      const { segments, warnings } = await recognizeGuarded(kept, TEN_SECONDS, decode);
+      expect(segments.map((one) => one.confidence)).toEqual([0.9]);
+      expect(warnings).toEqual(["suspected_hallucination"]);
+      expect(asked.length).toBe(3);
+    }
+  });
+
   test("the languages that may be spoken have the codes of the manifest", async () => {
     const spokenLanguages = [
       { language: "hi", probability: 0.6 },

@@ -129,13 +129,17 @@ async function recognizeChecked(
   if (isCut || isCutShort(divided.known)) warnings.add("repetition_removed");
   if (isForeign(textOf(segments))) warnings.add("script_mismatch");
   const speechMs = regions.map(spanOf).reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
-  const spoken = segments.filter((segment) => !isNoSpeech(segment));
-  if (spoken.length < segments.length) warnings.add("suspected_hallucination");
+  const isSpeech = (segment: RecognizedSegment) => !isNoSpeech(segment);
+  const spoken = segments.filter(isSpeech);
+  // Text below the floor may be invented, too.
+  const unknown = divided.unknown.filter(isSpeech);
+  const dropped = segments.length - spoken.length + divided.unknown.length - unknown.length;
+  if (dropped > 0) warnings.add("suspected_hallucination");
   for (const segment of spoken) {
     const spokenMs = Math.min(speechMs, segment.endMs - segment.startMs);
     if (isSuspectedHallucination({ ...segment, speechMs: spokenMs })) warnings.add("suspected_hallucination");
   }
-  return { known: spoken, unknown: divided.unknown };
+  return { known: spoken, unknown };
 }
 
 function stitch(
