@@ -361,6 +361,11 @@ const FORMS: [title: string, fields: Record<string, string>, refusal: Refusal][]
     invalid("diarization.min_speakers"),
   ],
   [
+    "diarization with a repeated name",
+    { language: "hi", diarization: '{"speakers":2,"speakers":3}' },
+    invalid("diarization.speakers"),
+  ],
+  [
     "an unknown field inside diarization",
     { language: "hi", diarization: '{"count":2}' },
     unknown("diarization.count"),

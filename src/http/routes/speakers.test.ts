@@ -45,9 +45,16 @@ test("silence has no speakers, and diarization does not run", async () => {
   expect(result).toMatchObject({ segments: [], warnings: ["no_speech"] });
 });
 
-test("a short recording in one request has its speakers as well", async () => {
-  const result = await client.transcribe(scriptedAudio(TALK), { language: "hi", diarization: "true" });
+test.each([
+  ["true", {}],
+  ['{"speakers":2}', { minSpeakers: 2, maxSpeakers: 2 }],
+  ['{"min_speakers":1,"max_speakers":20}', { minSpeakers: 1, maxSpeakers: 20 }],
+])("a short recording in one request has its speakers as well: %s", async (diarization, bounds) => {
+  const asked: object[] = [];
+  testApp.engine.interfere({ speakers: async ({ tracks: _, ...given }) => void asked.push(given) });
+  const result = await client.transcribe(scriptedAudio(TALK), { language: "hi", diarization });
   expect(result.segments.map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2"]);
+  expect(asked).toEqual([bounds]);
 });
 
 test("GET /v1/models reports that the built-in method is active", async () => {

@@ -63,6 +63,20 @@ function checkJson<T extends TSchema>(text: string, schema: T): Static<T> {
       message: `The body nests deeper than ${MAX_JSON_DEPTH} levels.`,
     });
   }
+  return checkValue(schema, value, duplicate);
+}
+
+/**
+ * Checks what JSON text says.
+ *
+ * @param duplicate dotted path of a name that the text has twice
+ * @throws AppError `unknown_parameter`, `invalid_request`
+ */
+export function checkValue<T extends TSchema>(
+  schema: T,
+  value: unknown,
+  duplicate: string | undefined,
+): Static<T> {
   refuseUnknown(schema, value);
   if (duplicate !== undefined) {
     throw new AppError("invalid_request", { detail: duplicate, message: `${duplicate} is given twice.` });

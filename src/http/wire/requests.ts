@@ -1,8 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { AppError } from "../../domain/errors.ts";
 import type { DiarizationRequest, TranscriptionRequest } from "../../domain/transcription.ts";
+import { inspectJson } from "../../lib/strict-json.ts";
+import { checkValue } from "./parse.ts";
 import { type AudioForm, Diarization, type TranscriptionCreate } from "./schemas.ts";
-import { validate } from "./validate.ts";
 
 /** The request of the asynchronous endpoint, defaults filled in (docs/interface.md section 4.1). */
 export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
@@ -17,12 +18,14 @@ export function requestOfForm(fields: AudioForm): TranscriptionRequest {
 /** @throws AppError `invalid_request` or `unknown_parameter`, as for the asynchronous endpoint */
 function readField(text = "false"): TranscriptionCreate["diarization"] {
   let value: unknown;
+  let duplicate: string | undefined;
   try {
-    value = /^(true|false|\{.*)$/s.test(text) ? JSON.parse(text) : undefined;
+    if (/^(true|false|\{.*)$/s.test(text)) value = JSON.parse(text);
+    if (value !== undefined) ({ duplicate } = inspectJson(text));
   } catch {
-    value = undefined;
+    // `checkValue` refuses the missing value.
   }
-  return validate(FieldValue, { diarization: value }).diarization;
+  return checkValue(FieldValue, { diarization: value }, duplicate && `diarization.${duplicate}`).diarization;
 }
 
 const FieldValue = Type.Object({ diarization: Diarization });
