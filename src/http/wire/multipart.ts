@@ -130,12 +130,11 @@ function openParser(request: Request, parts: Parts, maxFieldBytes: number): Busb
         headerSize: 8192,
       },
     });
-    (parser as unknown as WithInnerParser)._parser.parser.prependListener("part", (part: EventEmitter) => {
+    (parser as unknown as WithInnerParser)._parser.parser.on("part", (part: EventEmitter) => {
+      // Before the library's own listener, which announces the file.
       part.prependListener("header", (fields: Record<string, string[] | undefined>) => {
         parts.mediaType = fields["content-type"]?.[0];
       });
-    });
-    (parser as unknown as WithInnerParser)._parser.parser.on("part", () => {
       if (parts.understood < parts.begun) parts.onBroken(UNREADABLE_PART);
       parts.begun += 1;
       if (parts.begun > MAX_PARTS) parts.onBroken(TOO_MANY_PARTS);
