@@ -15,8 +15,8 @@ import { type HeardTrack, hearTrack } from "./neural-windows.ts";
  * the recording itself.
  *
  * Wrong weights may end the process, so this belongs in a worker process of its own. Speakers of different tracks are
- * different people, and each track is counted for itself. If the number found lies outside the bounds of the job, the voices are divided into the nearer
- * bound.
+ * different people, and each track is counted for itself. If the number of all lies outside the bounds of the job, the
+ * voices are divided into the nearer bound.
  *
  * @throws the signal's reason when it is aborted; Error when the weights cannot be used
  */
@@ -70,7 +70,7 @@ type TrackTurns = { turns: SpeakerTurn[]; isCountUncertain: boolean };
 const NO_TURNS: TrackTurns = { turns: [], isCountUncertain: false };
 
 /** Makes the turns of a track from what the models heard in it. */
-export async function turnsOfTrack(
+async function turnsOfTrack(
   info: SegmentationInfo,
   track: HeardTrack,
   { least, most }: PeopleBounds,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { randomFrom } from "../../testing/voices.ts";
-import { choosePeople } from "./neural-number.ts";
+import { allotPeople, choosePeople } from "./neural-number.ts";
 import { growVoiceTree } from "./neural-voices.ts";
 import type { HeardVoice } from "./neural-windows.ts";
 
@@ -112,6 +112,17 @@ describe("the number of people", () => {
     const { count } = await choose({ windows: [[0], [0]] }, { least: 6, most: 6 });
     expect(count).toBeLessThanOrEqual(2);
   });
+});
+
+test.each([
+  ["stay as they are between the bounds", [2, 1], { least: 2, most: 4 }, [2, 1]],
+  ["grow where they are fewest", [3, 1], { least: 6, most: 6 }, [3, 3]],
+  ["shrink where they are most", [4, 1, 1], { least: 1, most: 4 }, [2, 1, 1]],
+  ["keep one in each track with speech", [2, 3, 1], { least: 2, most: 2 }, [1, 1, 1]],
+  ["stay none in a track without speech", [0, 1, 0], { least: 3, most: 3 }, [0, 3, 0]],
+  ["stay none where no track has speech", [0, 0], { least: 2, most: 2 }, [0, 0]],
+])("the numbers of people of several tracks %s", (_title, counts, bounds, numbers) => {
+  expect(allotPeople(counts, bounds)).toEqual(numbers);
 });
 
 test("voices of one window are different people, and a voice too many belongs to none of them", async () => {

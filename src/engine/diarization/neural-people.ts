@@ -28,12 +28,11 @@ export function leastMsOf({ linkedMs }: VoiceTree): number {
  * Finds the clusters that are people: the tree is cut at a share of the distance that different people of this track
  * have; clusters with too little time are dropped, and so are small ones near a larger one, which hold two mixed voices.
  *
- * @param joinBelow share of the distance of people
  * @returns the number of the person of each linked voice, or −1
  */
-export function foundClusters(tree: VoiceTree, joinBelow = JOIN_BELOW): Int32Array {
+export function foundClusters(tree: VoiceTree): Int32Array {
   const { joints, apart, linked, linkedMs } = tree;
-  const clusters = clustersOf(joints, countBelow(joints, joinBelow * apart));
+  const clusters = clustersOf(joints, countBelow(joints, JOIN_BELOW * apart));
   const times = timesOf(clusters, linkedMs);
   const least = leastMsOf(tree);
   const all = [...times.keys()];

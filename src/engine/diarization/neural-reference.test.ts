@@ -14,7 +14,9 @@ import { openSpeakerModels } from "./neural-models.ts";
 
 const SHARED = join(import.meta.dir, "../../../../shared/data");
 const SEGMENTATION = join(SHARED, "models/pyannote-segmentation-3.0.int8.onnx");
-const RECORDINGS = ["dev00", "pyannote_sample"].map((name) => join(SHARED, "diarization", `${name}.wav`));
+const RECORDINGS = ["dev00", "trn00", "pyannote_sample"].map((name) =>
+  join(SHARED, "diarization", `${name}.wav`),
+);
 const SAMPLE = join(import.meta.dir, "../../../models/samples/01-en.wav");
 const WAV_HEAD_BYTES = 44;
 const { signal } = new AbortController();

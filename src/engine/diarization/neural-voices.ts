@@ -19,8 +19,6 @@ export type VoiceTree = {
   joints: readonly Joint[];
   /** How far voices of different people are apart in this track: a cosine distance. */
   apart: number;
-  /** It was measured in this track. */
-  isApartMeasured: boolean;
 };
 
 /** Voices that are alone for a shorter time make no clusters. */
@@ -56,7 +54,6 @@ export async function growVoiceTree(
   const share = Math.min(1, shiftSamples / windowSamples) * step;
   const linked = chosen.flatMap((index) => units[index] ?? []);
   const pairs = await pairDistances(units, aloneMs, windows, yieldToLoop);
-  const isApartMeasured = pairs.length >= LEAST_PAIRS;
   return {
     units,
     windows,
@@ -64,8 +61,7 @@ export async function growVoiceTree(
     linked,
     linkedMs: chosen.map((index) => (aloneMs[index] ?? 0) * share),
     joints: await linkVectors(linked, yieldToLoop),
-    apart: isApartMeasured ? medianOf(pairs) : USUAL_APART,
-    isApartMeasured,
+    apart: pairs.length >= LEAST_PAIRS ? medianOf(pairs) : USUAL_APART,
   };
 }
 
