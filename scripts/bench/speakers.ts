@@ -4,8 +4,8 @@
  *
  *   bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE FOLDER…
  *
- * Each folder is a group. It holds recordings of 16 kHz or any other form, and beside each its labels as `<name>.rttm`. A
- * recording without labels is left out and named. Needs a build.
+ * Each folder is a group. It holds recordings of any form that the decoder reads, and beside each its labels as
+ * `<name>.rttm`. A recording without labels is left out and named. Needs a build.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
