@@ -71,6 +71,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
       device: means.device === null ? null : printable(means.device).slice(0, MAX_DEVICE),
       cpu_variant: means.cpuVariant ?? null,
       ...{ precision: means.precision, decoding: means.decoding },
+      ...(means.doubtfulText ? { doubtful_text: means.doubtfulText } : {}),
       ...(means.speakerWeights ? { speaker_weights: means.speakerWeights } : {}),
     },
     executable: { version: means.executable, commit: means.commit ?? null },

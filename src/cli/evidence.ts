@@ -148,7 +148,10 @@ async function repeat(context: CliContext, evidence: Evidence, file: string): Pr
   const { executable, audio, model, request } = evidence;
   if (executable.version !== packageJson.version)
     throw refusal(`It was made by shruti ${executable.version}; this is ${packageJson.version}`);
-  requireSame("engine.precision", evidence.engine.precision, context.loadOwnConfig().config.engine.precision);
+  const { engine } = context.loadOwnConfig().config;
+  const { precision, doubtful_text: doubtfulText } = evidence.engine;
+  requireSame("engine.precision", precision, engine.precision);
+  if (doubtfulText) requireSame("engine.doubtful_text", doubtfulText, engine.doubtful_text);
   if ((await hashOf(file)) !== audio.sha256)
     throw new CommandError("failed", `${file} is not the recording of the evidence: its SHA-256 differs.`);
   let repeated: Repeated | undefined;

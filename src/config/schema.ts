@@ -1,4 +1,5 @@
 import { TRACK_CHOICES } from "../domain/reading.ts";
+import { DOUBTFUL_TEXT_CHOICES } from "../domain/result.ts";
 
 /** All settings: section, name, type, default, bounds, help (docs/decisions.md section 12). */
 
@@ -187,8 +188,8 @@ export const CONFIG_SCHEMA = {
     ),
     doubtful_text: choice(
       "omit",
-      ["omit", "keep"],
-      "Text of which the model is so unsure that most of its words are wrong; omit: left out of the transcript.",
+      DOUBTFUL_TEXT_CHOICES,
+      "Text that is less sure than the floor of its model; omit: left out of the transcript.",
     ),
     chunk_attempts: integer(3, 1, 10, "Attempts for one chunk before it becomes a gap."),
     model_idle_seconds: integer(

@@ -44,6 +44,10 @@ export type ChunkDoubts = {
   languages: LanguageCandidate[];
 };
 
+/** What becomes of text below the model's floor of confidence: it is left out of the transcript, or kept. */
+export const DOUBTFUL_TEXT_CHOICES = ["omit", "keep"] as const;
+export type DoubtfulText = (typeof DOUBTFUL_TEXT_CHOICES)[number];
+
 /** A stretch of speech that could not be transcribed. */
 export type Gap = { startMs: number; endMs: number; reason: GapReason; channel?: number };
 

@@ -1,5 +1,5 @@
 import type { SpeakerWeightHashes } from "./model.ts";
-import type { GapReason } from "./result.ts";
+import type { DoubtfulText, GapReason } from "./result.ts";
 
 /** A move to another state: when, in epoch milliseconds, and to which state. */
 export type Moved<State extends string> = [atMs: number, state: State];
@@ -49,6 +49,8 @@ export type Means = {
   /** What else decides about the words: `engine.precision` and the model's own settings. */
   precision: string;
   decoding: Readonly<Record<string, unknown>>;
+  /** `engine.doubtful_text` when the recognition began or was continued; left out in rows of older versions. */
+  doubtfulText?: DoubtfulText;
 };
 
 /** How a transcription was recognized. It stays when the chunks are removed. */

@@ -67,7 +67,7 @@ test("evidence has the hashes of recording, model and result, and the words are 
   const built = await installation.json<{ version: string; commit: string | null }>("version");
   expect(document.executable.version).toBe(built.version);
   expect(document.executable.commit?.slice(0, 40)).toBe(built.commit?.slice(0, 40));
-  expect(document.engine).toMatchObject({ device: "cpu", precision: "fast" });
+  expect(document.engine).toMatchObject({ device: "cpu", precision: "fast", doubtful_text: "omit" });
   expect(document.engine.cpu_variant).toMatch(/^[a-z0-9.]+$/);
   const text = readFileSync(file, "utf8");
   const words = result.text.split(/\s+/).filter((word) => word.length > 4);
@@ -159,6 +159,7 @@ test("other words are status 1; another model, version or precision is refused b
       ({ executable }) => void Object.assign(executable, { version: "99.0.0" }),
     ],
     ["engine.precision is exact", ({ engine }) => void Object.assign(engine, { precision: "exact" })],
+    ["engine.doubtful_text is keep", ({ engine }) => void Object.assign(engine, { doubtful_text: "keep" })],
   ];
   for (const [reason, change] of refused) {
     const outcome = await verify(signedAgain("refused.json", signed, change), ...audio);

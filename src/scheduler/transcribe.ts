@@ -1,6 +1,7 @@
 import packageJson from "../../package.json" with { type: "json" };
 import type { InstalledModel } from "../domain/model.ts";
 import { modelHashOf } from "../domain/model-hash.ts";
+import type { DoubtfulText } from "../domain/result.ts";
 import type { Means } from "../domain/story.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ChunkSlots, Recording } from "../recognition/context.ts";
@@ -31,9 +32,11 @@ export async function runTranscription(context: RunContext, id: string, signal: 
     const row = await write(() => claim(context, id));
     if (!row) return;
     const model = modelFor(context, row);
-    const ending = "kind" in model ? model : await recognize(context, row, model, signal);
+    // It may change while the recording is recognized.
+    const doubtfulText = context.config.engine.doubtful_text;
+    const ending = "kind" in model ? model : await recognize(context, row, { model, doubtfulText }, signal);
     if (!ending) return;
-    const means = "kind" in model ? {} : { means: meansOf(context, model, ending) };
+    const means = "kind" in model ? {} : { means: { ...meansOf(context, model, ending), doubtfulText } };
     if (ending.kind === "result") {
       // Outside the transaction, because both take long where the recording is long.
       const result = await packResult(ending.result);
@@ -90,7 +93,7 @@ function modelFor({ findModel }: RunContext, row: TranscriptionRow): InstalledMo
 async function recognize(
   context: RunContext,
   row: TranscriptionRow,
-  model: InstalledModel,
+  { model, doubtfulText }: { model: InstalledModel; doubtfulText: DoubtfulText },
   signal: AbortSignal,
 ): Promise<Ending | undefined> {
   const { durationMs, channels } = row;
@@ -124,7 +127,7 @@ async function recognize(
     speakerWeights: context.speakerWeights,
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
     chunkAttempts: context.config.engine.chunk_attempts,
-    keepsDoubtful: context.config.engine.doubtful_text === "keep",
+    keepsDoubtful: doubtfulText === "keep",
     // Accepted work waits until an admin has freed disk space.
     isWaitedOut,
   };

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { RAW_DEMUXERS } from "../../domain/raw-formats.ts";
+import { DOUBTFUL_TEXT_CHOICES } from "../../domain/result.ts";
 import { CHANNEL_MODES, MODES, TIMESTAMPS } from "../../domain/transcription.ts";
 
 /**
@@ -77,6 +78,8 @@ const EVIDENCE = Type.Object({
     cpu_variant: OrNull(Text),
     precision: Text,
     decoding: Type.Record(Type.String(), Type.Unknown()),
+    /** Left out by older versions. */
+    doubtful_text: Type.Optional(oneOf(DOUBTFUL_TEXT_CHOICES)),
     /** SHA-256 of installed weights that distinguished the speakers. */
     speaker_weights: Type.Optional(Type.Object({ segmentation: Sha256, speaker: Sha256 })),
   }),
