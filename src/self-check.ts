@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { NATIVE_FILES } from "#native-parts";
 import { unpackCarried } from "./engine/carried-files.ts";
+import { piecesOfBlob } from "./lib/blob-pieces.ts";
 import { readSeal, SEAL_BYTES, type Seal } from "./lib/seal.ts";
 import { CARRIED_FILES, type CarriedFiles } from "./services/models/carried-models.ts";
 import { parseManifest } from "./services/models/model-manifest.ts";
@@ -73,45 +74,32 @@ async function hashOf(file: FileHandle, bytes: number): Promise<string> {
 /** Names the embedded files that differ, so that an admin sees what a damage means. */
 async function examineParts(): Promise<SelfFinding> {
   const damaged: string[] = [];
-  const models = await Promise.all(
-    CARRIED_FILES.map((model) => weightsOf(model, () => damaged.push(`${model.name}.toml`))),
-  );
-  const weights = models.filter((part) => part !== undefined);
   for (const file of NATIVE_FILES) {
     if ((await unpackCarried(file)) === undefined) damaged.push(file.name);
   }
-  for (const { name, path, sha256 } of weights) {
-    if ((await hashOfFile(path)) !== sha256) damaged.push(name);
+  for (const model of CARRIED_FILES) {
+    const name = await damagedFileOf(model);
+    if (name !== undefined) damaged.push(name);
   }
   const ok = damaged.length === 0;
   return {
     check: "parts",
     ok,
     detail: ok
-      ? `${NATIVE_FILES.length + weights.length} embedded files as they were built`
+      ? `${NATIVE_FILES.length + CARRIED_FILES.length} embedded files as they were built`
       : `damaged: ${damaged.join(", ")}`,
   };
 }
 
-async function hashOfFile(path: string): Promise<string> {
-  const file = Bun.file(path);
-  const hash = createHash("sha256");
-  for (let at = 0; at < file.size; at += PIECE_BYTES) {
-    hash.update(new Uint8Array(await file.slice(at, at + PIECE_BYTES).arrayBuffer()));
-  }
-  return hash.digest("hex");
-}
-
-/** The hash of a model's weights is in its manifest, which may be damaged as well. */
-async function weightsOf(
-  { name, manifest, weights }: CarriedFiles,
-  onDamaged: () => void,
-): Promise<{ name: string; path: string; sha256: string } | undefined> {
+/** Names a damaged file of a model. The hash of its weights is in its manifest, which may be damaged as well. */
+async function damagedFileOf({ name, manifest, weights }: CarriedFiles): Promise<string | undefined> {
+  let sha256: string;
   try {
-    const { sha256 } = parseManifest(await Bun.file(manifest).text(), `models/${name}.toml`);
-    return { name: `${name}.bin`, path: weights, sha256 };
+    ({ sha256 } = parseManifest(await Bun.file(manifest).text(), `models/${name}.toml`));
   } catch {
-    onDamaged();
-    return undefined;
+    return `${name}.toml`;
   }
+  const hash = createHash("sha256");
+  for await (const piece of piecesOfBlob(Bun.file(weights))) hash.update(piece);
+  return hash.digest("hex") === sha256 ? undefined : `${name}.bin`;
 }

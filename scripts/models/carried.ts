@@ -19,17 +19,15 @@ const NAMES = { manifest: "whisper-base.toml", weights: "whisper-base.bin", orig
 
 /**
  * Lays out the models that the executable carries beside the demonstration model, with a module (`assets.ts`) that
- * imports each file, so that `bun build --compile` embeds them. If nothing has changed, it only compares a stamp.
- *
- * @returns false when the weights of Whisper base cannot be had: the executable then carries the demonstration model alone
+ * imports each file, so that `bun build --compile` embeds them. If nothing has changed, it only compares a stamp. Without
+ * the weights of Whisper base, the executable carries the demonstration model alone.
  */
-export async function buildCarriedModels(): Promise<boolean> {
+export async function buildCarriedModels(): Promise<void> {
   const base = await findWhisperBase();
   const manifest = base && manifestOf(base);
   const stamp = JSON.stringify([readFileSync(import.meta.path, "utf8"), manifest]);
   const path = join(FOLDER, STAMP);
   if (!existsSync(path) || readFileSync(path, "utf8") !== stamp) layOut(base, manifest, stamp);
-  return base !== undefined;
 }
 
 /** Returns what the last build has laid out; undefined: nothing beside the demonstration model. */

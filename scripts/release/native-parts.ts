@@ -309,10 +309,15 @@ function nativePart(
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-/** Returns the model that the executable carries as a part. */
+/** Reads texts of a carried model's manifest. */
+function manifestFields(file: string): (name: string) => string {
+  const manifest = readFileSync(join(MODELS, file), "utf8");
+  return (name) => new RegExp(`^${name} = "(.*)"$`, "m").exec(manifest)?.[1] ?? "";
+}
+
+/** Returns the demonstration model as a part. */
 export function demoModel(): PartWithTexts {
-  const manifest = readFileSync(join(MODELS, "demo.toml"), "utf8");
-  const field = (name: string) => new RegExp(`^${name} = "(.*)"$`, "m").exec(manifest)?.[1] ?? "";
+  const field = manifestFields("demo.toml");
   const bytes = readFileSync(join(MODELS, "demo.bin"));
   if (statSync(join(MODELS, "demo.bin")).size === 0) throw new Error("models/demo.bin is empty");
   return {
@@ -331,12 +336,13 @@ export function demoModel(): PartWithTexts {
 export function whisperBase(): PartWithTexts[] {
   const base = carriedWhisperBase();
   if (!base) return [];
+  const field = manifestFields("whisper-base.toml");
   return [
     {
-      name: "Whisper base",
-      version: /^version = "(.*)"$/m.exec(readFileSync(join(MODELS, "whisper-base.toml"), "utf8"))?.[1] ?? "",
+      name: field("name"),
+      version: field("version"),
       kind: "model",
-      licence: "MIT",
+      licence: field("licence"),
       source: base.origin,
       files: [{ name: "whisper-base.bin", sha256: base.sha256 }],
       texts: [readFileSync(join(ROOT, "scripts/models/whisper-base/LICENSE.txt"), "utf8")],

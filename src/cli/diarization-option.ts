@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
-import type { DiarizationRequest } from "../domain/transcription.ts";
+import { type DiarizationRequest, MAX_SPEAKERS } from "../domain/transcription.ts";
 
 const NAME = "--diarization";
 /** Written behind the option's name: the number of speakers is found. */
 const ANY = "any";
-const MOST_SPEAKERS = 20;
 /** What looks like a number of speakers or bounds of it, right or wrong, and not like a recording. */
 const NUMBER = /^\d+(-\d*)?$/;
 
@@ -40,10 +39,10 @@ function readSpeakers(text: string): DiarizationRequest {
   if (text === ANY) return {};
   const [, first, second = first] = /^(\d+)(?:-(\d+))?$/.exec(text) ?? [];
   const [minSpeakers, maxSpeakers] = [Number(first), Number(second)];
-  if (minSpeakers >= 1 && minSpeakers <= maxSpeakers && maxSpeakers <= MOST_SPEAKERS) {
+  if (minSpeakers >= 1 && minSpeakers <= maxSpeakers && maxSpeakers <= MAX_SPEAKERS) {
     return { minSpeakers, maxSpeakers };
   }
   throw new InvalidArgumentError(
-    `It is a number from 1 to ${MOST_SPEAKERS}, or two such as 2-4. A recording of that name is written as ./${text}.`,
+    `It is a number from 1 to ${MAX_SPEAKERS}, or two such as 2-4. A recording of that name is written as ./${text}.`,
   );
 }

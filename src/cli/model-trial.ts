@@ -42,7 +42,7 @@ export type TrialReport = {
 };
 
 const QUIET_SECONDS = 5;
-/** Time for one sample, and for all. A model that needs long to load and for silence gets multiples of that. */
+/** Time for one attempt at a sample, and for all together. A model that needs long to load and for silence gets multiples of that. */
 const SAMPLE_LIMIT = { ms: 10_000, factor: 3 };
 const TOTAL_LIMIT = { ms: 45_000, factor: 6 };
 
@@ -87,11 +87,12 @@ async function tryAll(engine: Engine, model: InstalledModel): Promise<TrialRepor
   const languages = await tryLanguages(trial);
   await refuseUseless(trial, languages);
   const notTried = model.languages.map(({ code }) => code).filter((code) => !isTried(languages, code));
+  const speech = await bestSpeech(languages, first.code);
   // Each language of a CTC model has its own tokens, and a wrong span must not wait for the first customer.
   if (engineOf(model.family) !== "whisper")
-    for (const code of notTried) await hearOnce(trial, { language: code, pcm: await speechOf(languages) });
+    for (const code of notTried) await hearOnce(trial, { ...speech, language: code });
   return {
-    timesRealTime: await measureSpeed(trial, first.code, languages),
+    timesRealTime: await measureSpeed(trial, speech),
     device: engine.status().models[0]?.device ?? "cpu",
     memoryBytes: peakMemoryOfChildren(),
     ...{ languages, notTried, heardInSilence, heardInNoise },
@@ -142,8 +143,7 @@ async function refuseUseless(trial: Trial, languages: readonly LanguageTrial[]):
   if (refusalOf(outcomes, undefined) === undefined) return;
   const [person] = SAMPLES;
   const isWhisper = engineOf(trial.model.family) === "whisper";
-  if (isWhisper && person && !isTried(outcomes, person.language))
-    outcomes.push(await trySample(trial, person));
+  if (isWhisper && !isTried(outcomes, person.language)) outcomes.push(await trySample(trial, person));
   if (refusalOf(outcomes, undefined) === undefined) return;
   throw new Error(refusalOf(outcomes, isWhisper && (await isBetterUntimed(trial, outcomes))));
 }
@@ -161,29 +161,24 @@ async function isBetterUntimed(trial: Trial, outcomes: readonly LanguageTrial[])
   return false;
 }
 
-/** Returns the speech that the model has understood best. */
-async function speechOf(languages: readonly LanguageTrial[]): Promise<Int16Array> {
-  const [first, ...others] = languages;
-  const best = first && others.reduce(betterOf, first);
-  const sample = SAMPLES.find(({ said }) => said === best?.said) ?? SAMPLES[0];
-  return sample ? await readSample(sample.file) : new Int16Array(SAMPLE_RATE_HZ);
+type Sound = { language: string; pcm: Int16Array };
+
+/** Returns the speech that the model has understood best; where none was tried, the first sample in another language. */
+async function bestSpeech(languages: readonly LanguageTrial[], otherwise: string): Promise<Sound> {
+  const language = languages.length === 0 ? otherwise : languages.reduce(betterOf).language;
+  const sample = SAMPLES.find((each) => each.language === language) ?? SAMPLES[0];
+  return { language, pcm: await readSample(sample.file) };
 }
 
 /** Measures the speed with one pass over a chunk of full length. @returns undefined when the time was over first */
-async function measureSpeed(
-  trial: Trial,
-  language: string,
-  languages: readonly LanguageTrial[],
-): Promise<number | undefined> {
+async function measureSpeed(trial: Trial, { language, pcm }: Sound): Promise<number | undefined> {
   const { family, decoding } = trial.model;
-  const pcm = repeatSpeech(await speechOf(languages), decoding.maxChunkMs ?? familyOf(family).maxChunkMs);
+  const chunk = repeatSpeech(pcm, decoding.maxChunkMs ?? familyOf(family).maxChunkMs);
   const startedAt = performance.now();
-  const heard = await hearOnce(trial, { language: languages[0]?.language ?? language, pcm });
+  const heard = await hearOnce(trial, { language, pcm: chunk });
   if (heard === undefined) return undefined;
-  return (1000 * pcm.length) / SAMPLE_RATE_HZ / (performance.now() - startedAt);
+  return (1000 * chunk.length) / SAMPLE_RATE_HZ / (performance.now() - startedAt);
 }
-
-type Sound = { language: string; pcm: Int16Array };
 
 /** Recognizes with one pass and without guards. @returns undefined when the time was over first */
 async function hearOnce(trial: Trial, { language, pcm }: Sound): Promise<string | undefined> {

@@ -13,7 +13,7 @@ export type Sample = {
 };
 
 /** One of a language, in the order in which they are tried: people first. */
-export const SAMPLES: readonly Sample[] = [
+export const SAMPLES: readonly [Sample, ...Sample[]] = [
   {
     ...{ language: "en", voice: "person", file: speechFile },
     said: "and so my fellow americans ask not what your country can do for you ask what you can do for your country",

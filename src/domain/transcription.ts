@@ -78,6 +78,9 @@ export type Timestamps = (typeof TIMESTAMPS)[number];
 export const CHANNEL_MODES = ["mix", "separate"] as const;
 export type ChannelMode = (typeof CHANNEL_MODES)[number];
 
+/** The most speakers that can be found or asked for (docs/decisions.md section 4). */
+export const MAX_SPEAKERS = 20;
+
 /** How many speakers a caller expects. Without bounds the number is estimated. */
 export type DiarizationRequest = { minSpeakers?: number; maxSpeakers?: number };
 

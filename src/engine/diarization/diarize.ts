@@ -1,3 +1,4 @@
+import { MAX_SPEAKERS } from "../../domain/transcription.ts";
 import type { DiarizeJob, DiarizeOutcome, SpeakerTurn, SpeechRegion } from "../protocol.ts";
 import { chooseSpeakers, type SpeakerBounds } from "./diarize-count.ts";
 import { type Mixture, trainMixture } from "./diarize-mixture.ts";
@@ -15,9 +16,6 @@ import {
   type YieldToLoop,
 } from "./diarize-tracks.ts";
 import { buildTree, type Cluster, segmentsOf } from "./diarize-tree.ts";
-
-/** The most speakers that can be found (docs/decisions.md section 4). */
-export const MAX_SPEAKERS = 20;
 
 const MS_PER_FRAME = 10;
 const SAMPLES_PER_MS = 16;

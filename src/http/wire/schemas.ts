@@ -5,6 +5,7 @@ import { GAP_REASONS, WARNINGS } from "../../domain/result.ts";
 import {
   CHANNEL_MODES,
   FINAL_STATES,
+  MAX_SPEAKERS,
   MODES,
   TIMESTAMPS,
   TRANSCRIPTION_STATES,
@@ -117,7 +118,8 @@ const modelId = Type.String({
   description: "ID of a model that GET /v1/models lists; left out: the default model.",
   examples: [MODEL_ID],
 });
-const speakerCount = (description: string) => Type.Integer({ minimum: 1, maximum: 20, description });
+const speakerCount = (description: string) =>
+  Type.Integer({ minimum: 1, maximum: MAX_SPEAKERS, description });
 
 export const Diarization = Type.Union(
   [

@@ -5,6 +5,7 @@ import { CARRIED_MODELS } from "#carried-models";
 import demoWeights from "../../../models/demo.bin" with { type: "file" };
 import demoManifest from "../../../models/demo.toml" with { type: "file" };
 import type { InstalledModel } from "../../domain/model.ts";
+import { piecesOfBlob } from "../../lib/blob-pieces.ts";
 import { writeDurably } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { makeFolder } from "../../lib/give-to-owner.ts";
@@ -96,13 +97,10 @@ export async function copyOut(
   return target;
 }
 
-const PIECE_BYTES = 4 * 1024 * 1024;
-
-/** Yields a file in pieces, so that it is never in memory as a whole. @throws Error at the end for another hash */
+/** Yields a file in pieces. @throws Error at the end for another hash */
 async function* checkedPieces(file: Blob, sha256: string, name: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
-  for (let at = 0; at < file.size; at += PIECE_BYTES) {
-    const piece = new Uint8Array(await file.slice(at, at + PIECE_BYTES).arrayBuffer());
+  for await (const piece of piecesOfBlob(file)) {
     hash.update(piece);
     yield piece;
   }

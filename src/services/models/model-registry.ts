@@ -93,7 +93,6 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
     return models;
   }
 
-  const namedDefault = () => (config.models.default !== "" ? config.models.default : choice.read()?.id);
   const routes = () => ({ ...routing.read(), ...config.models.languages });
 
   function available(): InstalledModel[] {
@@ -101,14 +100,18 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
     return models.length === 0 ? carried.models : models;
   }
 
-  /** The choice of a model inside the executable holds only while that one is listed. */
-  const isUnlisted = (id: string) =>
-    id !== config.models.default && carried.models.some((model) => model.id === id);
+  /** The stored choice. That of a model inside the executable holds only while this model is listed. */
+  function chosen(): DefaultChoice | undefined {
+    const stored = choice.read();
+    const isOf = (models: readonly InstalledModel[]) => models.some(({ id }) => id === stored?.id);
+    return isOf(carried.models) && !isOf(available()) ? undefined : stored;
+  }
+
+  const namedDefault = () => (config.models.default !== "" ? config.models.default : chosen()?.id);
 
   function lookUpDefault(): InstalledModel | undefined {
     const models = available();
-    const chosen = namedDefault();
-    const named = chosen !== undefined && !models[0]?.embedded && isUnlisted(chosen) ? undefined : chosen;
+    const named = namedDefault();
     if (named === undefined) return models.length === 1 || models[0]?.embedded ? models[0] : undefined;
     return models.find(({ id }) => id === named);
   }
@@ -148,7 +151,7 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
       routing.write(after, { action: "model.route", before, after: after ?? {} });
     },
     isChosen: (id) => choice.read()?.id === id,
-    isDefaultByItself: () => config.models.default === "" && choice.read()?.isByItself !== false,
+    isDefaultByItself: () => config.models.default === "" && chosen()?.isByItself !== false,
     choose(id, isByItself = false) {
       const before = choice.read()?.id ?? null;
       choice.write(id === undefined ? undefined : { id, isByItself }, {

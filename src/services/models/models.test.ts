@@ -179,6 +179,28 @@ describe("a model of people's speech inside the executable", () => {
     expect(other.resolve().id).toBe("one");
     expect((await open({ dir: other.directory, default: "demo" }, carried())).findDefault()).toBeUndefined();
   });
+
+  test("leaves the choice to an installed model of the same id, such as one that an older version has added", async () => {
+    const older = await open();
+    await older.add(weights("whisper-base.bin"));
+    await older.add(weights("ggml-other.bin", "weights of another"));
+    expect(older.setDefault("whisper-base").id).toBe("whisper-base");
+    const models = await open({}, carried());
+    expect(models.list().map(({ id, embedded }) => [id, embedded])).toEqual([
+      ["whisper-base", false],
+      ["other", false],
+    ]);
+    expect(models.resolve().id).toBe("whisper-base");
+  });
+
+  test("is not what an added model leaves the default to, where the only other one was copied into the folder", async () => {
+    const models = await open({}, carried());
+    await models.add(weights("ggml-one.bin"));
+    putSetting(database.store, SETTING_NAMES.defaultModel, "demo", 0);
+    models.forgetCached();
+    await models.add(weights("ggml-two.bin", "weights of another"));
+    expect(models.resolve().id).toBe("one");
+  });
 });
 
 describe("add", () => {

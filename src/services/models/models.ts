@@ -137,7 +137,7 @@ export type ModelService = {
   /**
    * Brings Whisper weights, or the folder of a CTC model, into the directory of models and writes their manifest. The
    * first model that is added becomes the default. A later one takes its place when it knows all its languages and more,
-   * and an admin has not chosen the default.
+   * has failed its trial in none of them, and an admin has not chosen the default.
    *
    * @param source what to add; a text: the path of a ggml file or of the folder of a CTC model
    * @throws AppError `invalid_request` (detail `file`) for weights that the engine cannot use, another SHA-256 or a
