@@ -106,7 +106,7 @@ const prepareTicketSchema = Type.Object({
   /** Where the worker brings what it has made, file by file. */
   prepared: remoteSchema,
   channels: Type.Union([Type.Literal("mix"), Type.Literal("separate")]),
-  /** How the file is read; absent, as from an older control plane: the decoder finds it. */
+  /** How the file is read; left out: the decoder finds it. Only a control plane of this version sends such tickets. */
   reading: Type.Optional(readingSchema),
   max_duration_ms: milliseconds,
   /** What verification has found. */
