@@ -26,6 +26,13 @@ const CALL = madeTranscript(
   { gap: 4 },
 );
 const SHORT = madeTranscript([{ text: "good morning", language: "en" }], { number: 1, secondsEach: 40 });
+/** Its two texts have 0.8 s between them. */
+const MUFFLED = (() => {
+  const texts = ["good morning", "good evening"].map((text) => ({ text, language: "en" }));
+  const { result, ...made } = madeTranscript(texts, { number: 2 });
+  const warnings = ["unrecognized_speech" as const];
+  return { ...made, result: { ...result, warnings, unrecognized: [{ start: 3.4, end: 4.4 }] } };
+})();
 const AXE = readFileSync(join(import.meta.dir, "../../node_modules/axe-core/axe.min.js"), "utf8");
 
 describe.skipIf(!hasBrowser)("a transcript", () => {
@@ -40,7 +47,7 @@ describe.skipIf(!hasBrowser)("a transcript", () => {
     browser = await openConsoleBrowser();
     ({ page } = browser);
     page.setDefaultTimeout(20_000);
-    await showMade(page, [CALL, SHORT]);
+    await showMade(page, [CALL, SHORT, MUFFLED]);
     await page.goto(`${server.baseUrl}/console`);
     await page.getByLabel("Keep it until I close this tab").check();
     await page.getByLabel("Project key").fill(installation.key);
@@ -77,6 +84,14 @@ describe.skipIf(!hasBrowser)("a transcript", () => {
     await open(CALL);
     expect(await findings()).toEqual([]);
     expect(await page.locator("h1").count()).toBe(1);
+  });
+
+  test("has a place for speech that the result calls unrecognized", async () => {
+    await open(MUFFLED);
+    await row(1).getByText("1 s of sound without words").waitFor();
+    expect(await row(0).textContent()).toContain("good morning");
+    expect(await row(2).textContent()).toContain("good evening");
+    await page.getByText("1 place to check").waitFor();
   });
 
   test("tells nine speakers apart", async () => {

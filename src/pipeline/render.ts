@@ -15,6 +15,9 @@ import { cuesInOrder } from "./subtitles.ts";
 export const FORMATS = ["txt", "srt", "vtt", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
+/** What files of text have of a result. */
+type Spoken = Pick<TranscriptionResult, "text" | "segments">;
+
 /** Values of a transcription that its result repeats. */
 export type ResultInfo = {
   id: string;
@@ -41,7 +44,7 @@ export function renderResult(result: TranscriptionResult, format: Format, info?:
 }
 
 /** Renders a result as `renderResult` does, in pieces: other work can be done between them. */
-export function textPieces(result: TranscriptionResult, format: Exclude<Format, "json">): Iterable<string> {
+export function textPieces(result: Spoken, format: Exclude<Format, "json">): Iterable<string> {
   switch (format) {
     case "txt":
       return [toText(result)];
@@ -120,7 +123,7 @@ function candidateBody({ language, probability }: LanguageCandidate) {
 
 const tracksBody = ({ transcribed, leftOut }: AudioTracks) => ({ transcribed, left_out: leftOut });
 
-function toText(result: TranscriptionResult): string {
+function toText(result: Spoken): string {
   if (result.text === "") return "";
   if (result.segments.every(({ speaker }) => speaker === undefined)) return `${result.text}\n`;
   const lines: string[] = [];

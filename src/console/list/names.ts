@@ -9,10 +9,11 @@ export async function loadNames(): Promise<void> {
 }
 
 /** Notes a name, or another one. An empty one is none. */
-export async function noteName(id: string, name: string): Promise<void> {
+export async function noteName(id: string, typed: string): Promise<void> {
+  const name = typed.trim();
   const noted = new Map(names.value);
-  if (name.trim() === "") noted.delete(id);
-  else noted.set(id, name.trim());
+  if (name === "") noted.delete(id);
+  else noted.set(id, name);
   names.value = noted;
-  await (noted.has(id) ? keep("names", id, name.trim()) : forget("names", id)).catch(() => undefined);
+  await (name === "" ? forget("names", id) : keep("names", id, name)).catch(() => undefined);
 }

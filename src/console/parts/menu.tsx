@@ -8,10 +8,9 @@ export function Menu({ children }: { children: ComponentChildren }) {
   const place = useRef<HTMLDetailsElement>(null);
   const { settings } = words.value.header;
   useEffect(() => {
-    const isElsewhere = ({ target }: Event) =>
-      place.current?.open === true && target instanceof Node && !place.current.contains(target);
-    const onPoint = (event: Event) => {
-      if (isElsewhere(event) && place.current) place.current.open = false;
+    const closeElsewhere = ({ target }: Event) => {
+      const menu = place.current;
+      if (menu && target instanceof Node && !menu.contains(target)) menu.open = false;
     };
     const onKey = ({ key, target }: KeyboardEvent) => {
       const menu = place.current;
@@ -20,12 +19,12 @@ export function Menu({ children }: { children: ComponentChildren }) {
       menu.open = false;
       menu.querySelector("summary")?.focus();
     };
-    document.addEventListener("pointerdown", onPoint);
-    document.addEventListener("focusin", onPoint);
+    document.addEventListener("pointerdown", closeElsewhere);
+    document.addEventListener("focusin", closeElsewhere);
     document.addEventListener("keydown", onKey);
     return () => {
-      document.removeEventListener("pointerdown", onPoint);
-      document.removeEventListener("focusin", onPoint);
+      document.removeEventListener("pointerdown", closeElsewhere);
+      document.removeEventListener("focusin", closeElsewhere);
       document.removeEventListener("keydown", onKey);
     };
   }, []);

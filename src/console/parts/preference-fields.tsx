@@ -7,7 +7,7 @@ const THEMES: readonly Theme[] = ["system", "light", "dark"];
 /** Language of the page, and its colours. */
 export function PreferenceFields() {
   const t = words.value;
-  // The letters of this one word are 51 kB. A page in English loads them when a person goes to the choice.
+  // The letters of this one word are 50 kB. A page in English loads them when a person goes to the choice.
   const isNear = useSignal(false);
   const comeNear = () => {
     isNear.value = true;

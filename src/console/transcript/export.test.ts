@@ -110,6 +110,10 @@ const served = fc
     const content = assembleResult({
       ...{ segments, durationMs: 20_000.4, channels: isSeparate ? 2 : 1, warnings: [] },
       gaps: said.length > 5 ? [{ startMs: 1, endMs: 7, reason: "engine_error" }] : [],
+      // What the page does not show is in the file as well.
+      reading: said.length > 6 ? { track: 0, leftOut: [1] } : {},
+      unrecognized: said.length > 7 ? [{ startMs: 1, endMs: 7 }] : [],
+      ...(said.length > 8 ? { languageCandidates: [{ language: "ta", probability: 0.75 }] } : {}),
       request: { channelMode: isSeparate ? "separate" : "mix" },
     });
     const info = { id: result.id, model: "m", version: "1", mode: "native" } as const;

@@ -1,8 +1,7 @@
-import type { TranscriptionResult as Content } from "../../domain/result.ts";
 import type { TranscriptionResult } from "../../http/wire/schemas.ts";
-import { jsonPieces } from "../../lib/text-pieces.ts";
 import { joinedText } from "../../pipeline/joined-text.ts";
-import { resultBody, textPieces } from "../../pipeline/render.ts";
+import { textPieces } from "../../pipeline/render.ts";
+import type { Segment } from "./rows.ts";
 
 /** Forms of a download. */
 export const FORMATS = ["srt", "vtt", "text", "json"] as const;
@@ -20,14 +19,19 @@ export type Edited = {
 
 /** Renders a transcript with corrections and names, by the code with which the server renders it. */
 export function renderEdited(edited: Edited, format: Format): string {
-  const result = editedResult(edited);
-  if (format === "json") {
-    const info = { ...edited.result, timestamps: isTimed(edited) ? "segment" : "none" } as const;
-    return [...jsonPieces(resultBody(info, result))].join("");
-  }
+  const { result, isSeparate } = edited;
+  const segments = result.segments.map((segment) => editedSegment(edited, segment));
   // Of a text that was corrected to nothing, files of text have nothing. JSON has its place.
-  const segments = result.segments.filter(({ text }) => text !== "");
-  return [...textPieces({ ...result, segments }, format === "text" ? "txt" : format)].join("");
+  const spoken = segments.filter(({ text }) => text !== "");
+  const text = joinedText(spoken, isSeparate);
+  // Everything else of the result stays as it is.
+  if (format === "json") return JSON.stringify({ ...result, text, segments });
+  const timed = spoken.map(({ start = 0, end = 0, ...segment }) => ({
+    ...segment,
+    startMs: toMs(start),
+    endMs: toMs(end),
+  }));
+  return [...textPieces({ text, segments: timed }, format === "text" ? "txt" : format)].join("");
 }
 
 const isTimed = ({ result }: Edited): boolean => result.segments.every(({ start }) => start !== undefined);
@@ -42,25 +46,13 @@ export const asWritten = (result: TranscriptionResult, isSeparate: boolean): Edi
   textOf: (index) => result.segments[index]?.text ?? "",
 });
 
-function editedResult({ result, isSeparate, textOf, nameOf }: Edited): Content {
-  const { status, channels, languages, warnings, gaps = [] } = result;
-  const segments = result.segments.map(({ start = 0, end = 0, speaker, ...segment }) => {
-    const text = textOf(segment.index);
-    return {
-      ...segment,
-      startMs: toMs(start),
-      endMs: toMs(end),
-      text: text === segment.text ? text : oneLine(text),
-      ...(speaker === undefined ? {} : { speaker: oneLine(nameOf(speaker) ?? "") || speaker }),
-    };
-  });
+function editedSegment({ textOf, nameOf }: Edited, segment: Segment): Segment {
+  const { index, text: written, speaker } = segment;
+  const text = textOf(index);
   return {
-    ...{ status, channels, languages, warnings, segments, durationMs: toMs(result.duration_seconds) },
-    text: joinedText(
-      segments.filter(({ text }) => text !== ""),
-      isSeparate,
-    ),
-    gaps: gaps.map(({ start, end, ...gap }) => ({ ...gap, startMs: toMs(start), endMs: toMs(end) })),
+    ...segment,
+    text: text === written ? text : oneLine(text),
+    ...(speaker === undefined ? {} : { speaker: oneLine(nameOf(speaker) ?? "") || speaker }),
   };
 }
 

@@ -13,9 +13,9 @@ import { isUnfinished, lookNow } from "../list/transcriptions.ts";
 import { read } from "../session.ts";
 import { createCorrections } from "./corrections.ts";
 import { createPlayer, type Player } from "./player.ts";
-import { isPlace, type Row, rowAt, rowsOf } from "./rows.ts";
+import { isPlace, type Row, rowAt, rowsOf, type SilentStretch } from "./rows.ts";
 import { matchesIn } from "./search.ts";
-import { silentStretches } from "./silent-stretches.ts";
+import { silentStretches, unrecognizedStretches } from "./silent-stretches.ts";
 import { loadSpeakerNames, speakersIn } from "./speakers.ts";
 import { unpackWaveform, type Waveform } from "./waveform-data.ts";
 
@@ -24,6 +24,17 @@ export type TranscriptModel = ReturnType<typeof openTranscript>;
 
 const POLL_MS = 1000;
 const NO_SEGMENTS: TranscriptionResult["segments"] = [];
+
+/** Stretches of speech without words: those that the result names, and those that only the waveform shows. */
+function stretchesIn(
+  result: TranscriptionResult | undefined,
+  waveform: Waveform | undefined,
+): SilentStretch[] {
+  const { segments = NO_SEGMENTS, gaps = [], unrecognized = [] } = result ?? {};
+  const told = unrecognizedStretches(segments, unrecognized);
+  if (!waveform) return told;
+  return [...told, ...silentStretches(waveform, segments, [...gaps, ...told])];
+}
 
 const isOffline = (error: unknown) => asFailure(error).code === "offline";
 
@@ -52,9 +63,7 @@ export function openTranscript(id: string) {
   const abort = new AbortController();
 
   const segments = computed(() => result.value?.segments ?? NO_SEGMENTS);
-  const stretches = computed(() =>
-    waveform.value ? silentStretches(waveform.value, segments.value, result.value?.gaps ?? []) : [],
-  );
+  const stretches = computed(() => stretchesIn(result.value, waveform.value));
   const textOf = (index: number): string =>
     corrections.all.value.get(index)?.text ?? segments.value[index]?.text ?? "";
   const rows = computed<readonly Row[]>(() => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { isPlace, type Row, rowAt, rowsOf } from "./rows.ts";
 import { matchesIn, replaceIn } from "./search.ts";
-import { silentStretches } from "./silent-stretches.ts";
+import { silentStretches, unrecognizedStretches } from "./silent-stretches.ts";
 
 const segment = (index: number, start: number, end: number, confidence = 0.9, channel?: number) => ({
   ...{ index, start, end, confidence, text: `text ${index}`, language: "hi" },
@@ -67,6 +67,21 @@ describe("speech without words", () => {
     const found = silentStretches(waveform([[0, 5]], [[0, 5]]), [segment(0, 0, 5, 1, 0)], []);
     expect(found).toEqual([{ start: 0, end: 5, channel: 1 }]);
     expect(silentStretches(waveform(undefined), [segment(0, 0, 5)], [])).toEqual([]);
+  });
+
+  test("is also what the result calls unrecognized, however short, but not where it has the doubtful text", () => {
+    const told = [
+      { start: 3.9, end: 4.5 },
+      { start: 5, end: 9 },
+    ];
+    const segments = [segment(0, 1, 4), segment(1, 5.1, 8.9, 0.2)];
+    expect(unrecognizedStretches(segments, told)).toEqual([{ start: 3.9, end: 4.5 }]);
+    expect(unrecognizedStretches([], told)).toEqual(told);
+    const plain = segments.map(({ start: _, end: __, ...one }) => one);
+    expect(unrecognizedStretches(plain, told)).toEqual([]);
+    const own = { start: 1, end: 4, channel: 1 };
+    expect(unrecognizedStretches([segment(0, 1, 4, 0.2, 0)], [own])).toEqual([own]);
+    expect(unrecognizedStretches([segment(0, 1, 4, 0.2, 1)], [own])).toEqual([]);
   });
 });
 

@@ -157,7 +157,7 @@ export function SearchBar({ model, isOpen, onClose }: SearchBarProps) {
     const list = field.current?.closest(".transcript-main");
     query.value = "";
     onClose();
-    // The keyboard goes on at the place that was found.
+    // The keyboard continues at the place that was found.
     const row = list?.querySelector<HTMLElement>(".segment-row.focused .segment-text");
     (row ?? list?.querySelector<HTMLElement>(".search-button"))?.focus();
   };

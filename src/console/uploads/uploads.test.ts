@@ -53,11 +53,11 @@ function item(id: string, step: UploadItem["step"], code: string | undefined, is
 }
 
 test("what failed is tried again in one act, but not what another try cannot change", async () => {
-  answers = () => refusal(402, "insufficient_credit");
+  answers = () => refusal(402, "insufficient_credits");
   own.uploads.value = [
     item("unsent", "failed", "upload_failed", false),
     item("unverified", "failed", "internal"),
-    item("unstarted", "ready", "insufficient_credit"),
+    item("unstarted", "ready", "insufficient_credits"),
     item("unread", "failed", "audio_decode_failed"),
     item("asking", "ready", undefined),
   ];

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { loadAsPage } from "../../testing/console-page.ts";
 import { en } from "./en.ts";
 import { hi } from "./hi.ts";
 
@@ -28,4 +29,14 @@ test("words that a person could confuse have one meaning", () => {
     expect(words.upload.drop_it.slice(0, 3)).not.toBe(words.upload.dropNow.slice(0, 3));
   }
   expect(textsOf(hi).filter(([, text]) => /बोली (?!गई)/.test(text))).toEqual([]);
+});
+
+test("a refusal names the right that a key lacks, and no field of a request as a right", async () => {
+  const { failureWords } = await loadAsPage(() => import("./words.ts"));
+  expect(failureWords("forbidden", "uploads:write").advice).toBe(
+    "Ask for a key with the right to send recordings (uploads:write).",
+  );
+  // The server names the field in which another project's upload is.
+  for (const detail of [undefined, "audio.upload_id"])
+    expect(failureWords("forbidden", detail).what).toBe("This belongs to another project.");
 });

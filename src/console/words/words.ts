@@ -12,14 +12,14 @@ export const words = computed<Words>(() => TABLES[interfaceLanguage.value]);
 /**
  * The words for a failure's code. Some codes mean something else to an admin than to a person with a recording.
  *
- * @param detail as the server gives it: for `forbidden` the scope that the key lacks; without it the thing is another project's
+ * @param detail as the server gives it: for `forbidden` the scope that the key lacks; otherwise the thing is another project's
  */
 export function failureWords(code: string, detail?: string): FailureWords {
   const { failures, admin, rightNeeded } = words.value;
   const isAdmin = route.value[0] === "admin";
   const found = (isAdmin ? admin.failures[code] : undefined) ?? failures[code] ?? failures.other;
   if (isAdmin || code !== "forbidden") return found as FailureWords;
-  if (detail === undefined) return failures.foreign as FailureWords;
-  const right = Object.entries(admin.scopeHelp).find(([scope]) => scope === detail)?.[1] ?? detail;
-  return { ...(found as FailureWords), advice: rightNeeded(right, detail) };
+  const [scope, right] = Object.entries(admin.scopeHelp).find(([one]) => one === detail) ?? [];
+  if (scope === undefined || right === undefined) return failures.foreign as FailureWords;
+  return { ...(found as FailureWords), advice: rightNeeded(right, scope) };
 }
