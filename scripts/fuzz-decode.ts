@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { countAudio, DecodeError } from "../src/engine/audio/decode.ts";
 import { extractNativeFiles } from "../src/engine/native-files.ts";
-import { makeCase, makeSeeds } from "../src/testing/mutations.ts";
+import { makeCase, makeRawSeeds, makeSeeds } from "../src/testing/mutations.ts";
 
 const TIMEOUT_MS = 20_000;
 const MAX_DURATION_MS = 12 * 3_600_000;
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "shruti-fuzz-"));
   try {
     const nativeFiles = await extractNativeFiles(folder);
-    const seeds = makeSeeds(folder);
+    const seeds = [...makeSeeds(folder), ...makeRawSeeds()];
     const outcomes = new Map<string, number>();
     const findings: string[] = [];
     let slowestMs = 0;
@@ -38,7 +38,7 @@ async function main(): Promise<void> {
     const count = Number(values.count);
 
     const runOne = async (index: number, path: string): Promise<void> => {
-      const { label, bytes } = makeCase(seeds, Number(values.seed), index);
+      const { label, bytes, format } = makeCase(seeds, Number(values.seed), index);
       writeFileSync(path, bytes);
       const startedMs = performance.now();
       let outcome: string;
@@ -46,6 +46,9 @@ async function main(): Promise<void> {
         const counted = await countAudio(nativeFiles, path, {
           maxDurationMs: MAX_DURATION_MS,
           timeoutMs: TIMEOUT_MS,
+          reading: format && { format },
+          // Each kind is read in both ways.
+          tracks: Math.floor(index / seeds.length) % 2 === 0 ? "one" : "all",
         });
         const isSound =
           counted.durationMs > 0 && counted.durationMs <= MAX_DURATION_MS && counted.channels > 0;

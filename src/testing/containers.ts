@@ -77,6 +77,13 @@ function rifxOf(wav: Buffer): Buffer {
   return Buffer.concat([out.subarray(0, data), Buffer.from(out.subarray(data)).swap16()]);
 }
 
+/** Says of an extensible WAV file of 32-bit samples that 24 bits of them are used. */
+function with24Bits(wav: Buffer): Buffer {
+  const out = Buffer.from(wav);
+  out.writeUInt16LE(24, find(wav, "fmt ") + 8 + 18);
+  return out;
+}
+
 /** Name and size of Matroska's length, in front of eight bytes. */
 const DURATION = Buffer.from([0x44, 0x89, 0x88]);
 
@@ -88,6 +95,7 @@ const FRAGMENTS = ["-movflags", "frag_keyframe+empty_moov", "-frag_duration", "1
 const SAMPLES: readonly Container[] = [
   { name: "s16.wav", encoder: "pcm_s16le", options: BITEXACT, setLength: WAV },
   { name: "s24.wav", encoder: "pcm_s24le", setLength: WAV },
+  { name: "s24-in-32.wav", encoder: "pcm_s32le", make: with24Bits, setLength: WAV },
   { name: "u8.wav", encoder: "pcm_u8", options: TELEPHONE, setLength: WAV },
   { name: "mulaw.wav", encoder: "pcm_mulaw", options: TELEPHONE, setLength: WAV },
   {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { deflateSync } from "node:zlib";
+import { RAW_EXTENSIONS, type RawFormat, rawFormatOfName } from "../domain/raw-formats.ts";
 import {
   ENCODED_FORMATS,
   type EncodedFormat,
@@ -8,13 +9,22 @@ import {
   seededRandom,
   systemEncoders,
 } from "./audio-makers.ts";
+import { CONTAINERS, makeRecording } from "./containers.ts";
+import { type Edit, edited } from "./edit-lists.ts";
 
 /** Makes damaged recordings of every format, the same for the same number, for the scripts that fuzz decoding. */
 
 export type Random = () => number;
 /** An undamaged recording. The duration is absent when it is longer than any limit. */
-export type Seed = { name: string; bytes: Uint8Array; durationMs?: number; channels?: number };
-export type Case = { label: string; bytes: Uint8Array };
+export type Seed = {
+  name: string;
+  bytes: Uint8Array;
+  durationMs?: number;
+  channels?: number;
+  /** What its sender says of a file without a signature. */
+  format?: RawFormat;
+};
+export type Case = { label: string; bytes: Uint8Array; format: RawFormat | undefined };
 type Mutation = { name: string; apply: (bytes: Uint8Array, random: Random) => Uint8Array };
 
 export const below = (random: Random, bound: number) => Math.floor(random() * Math.max(1, bound));
@@ -116,6 +126,7 @@ const further = (name: string, encoder: string, ...options: string[]): EncodedFo
   channels: 2,
   toleranceMs: 150,
 });
+const TWO_TRACKS = ["-map", "0:a", "-map", "0:a"];
 const mpeg4 = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=3", "-c:v", "mpeg4", "-shortest"];
 /** Makes 3 s of sound whose second half has later time stamps. A jump counts when a second of sound agrees with it. */
 const GAPPED_SECONDS = 3;
@@ -156,17 +167,27 @@ const FURTHER_FORMATS: readonly EncodedFormat[] = [
   ),
   further("adpcm.aiff", "adpcm_ima_qt"),
   further("alaw.caf", "pcm_alaw"),
+  further("tracks.mkv", "flac", ...TWO_TRACKS),
+  further("tracks.mp4", "aac", ...TWO_TRACKS),
+  further("tracks.ts", "mp2", ...TWO_TRACKS),
+  further("tracks.ogg", "libopus", ...TWO_TRACKS),
   further("gap-of-a-minute.mka", "libopus", ...gap(60)),
   further("gap-of-an-hour.webm", "libopus", ...gap(3600)),
   further("gap-of-a-day.mkv", "pcm_s16le", ...gap(86_400)),
 ];
 
-/** Makes an AMR file. Its frames may be any bits (RFC 4867 section 5.3), so no encoder is needed. */
-function makeAmr(magic: string, head: number, frameBytes: number): Uint8Array {
-  const random = seededRandom(frameBytes);
-  const frames = Array.from({ length: 50 }, () =>
-    Uint8Array.from({ length: 1 + frameBytes }, (_, at) => (at === 0 ? head : below(random, 256))),
-  );
+/** The first byte of a frame of AMR, and how many follow it. */
+type AmrFrame = [head: number, bytes: number];
+/** A descriptor of noise, and a frame without data, which phones send in pauses. */
+const AMR_PAUSE: AmrFrame[] = [[0x44, 5], ...Array<AmrFrame>(7).fill([0x7c, 0])];
+
+/** Makes an AMR file of a second. Its frames may be any bits (RFC 4867 section 5.3), so no encoder is needed. */
+function makeAmr(magic: string, ...kinds: AmrFrame[]): Uint8Array {
+  const random = seededRandom(kinds[0]?.[1] ?? 0);
+  const frames = Array.from({ length: 50 }, (_, frame) => {
+    const [head, bytes] = kinds[frame % kinds.length] ?? [0, 0];
+    return Uint8Array.from({ length: 1 + bytes }, (_, at) => (at === 0 ? head : below(random, 256)));
+  });
   return joined(new TextEncoder().encode(magic), ...frames);
 }
 
@@ -185,8 +206,12 @@ export function makeSeeds(folder: string): Seed[] {
   const gapped = makeWav({ seconds: GAPPED_SECONDS, rateHz: 16_000, channels: 2 });
   const seeds: Seed[] = [
     { name: "own.wav", bytes: source, durationMs: 1000, channels: 2 },
-    { name: "own-nb.amr", bytes: makeAmr("#!AMR\n", 0x3c, 31), durationMs: 1000, channels: 1 },
-    { name: "own-wb.amr", bytes: makeAmr("#!AMR-WB\n", 0x14, 32), durationMs: 1000, channels: 1 },
+    ...[
+      { name: "own-nb.amr", bytes: makeAmr("#!AMR\n", [0x3c, 31]) },
+      { name: "own-wb.amr", bytes: makeAmr("#!AMR-WB\n", [0x14, 32]) },
+      { name: "pauses.amr", bytes: makeAmr("#!AMR\n", [0x3c, 31], ...AMR_PAUSE) },
+      { name: "lost.amr", bytes: makeAmr("#!AMR-WB\n", [0x14, 32], [0x74, 0], [0x7c, 0]) },
+    ].map((own) => ({ ...own, durationMs: 1000, channels: 1 })),
   ];
   for (const format of [...ENCODED_FORMATS, ...FURTHER_FORMATS]) {
     if (!encoders.has(format.encoder)) continue;
@@ -196,20 +221,50 @@ export function makeSeeds(folder: string): Seed[] {
     );
     seeds.push({ name: format.name, bytes, ...expectedOf(format) });
   }
+  for (const container of CONTAINERS) {
+    if (!encoders.has(container.encoder)) continue;
+    const bytes = new Uint8Array(makeRecording(folder, container, 1));
+    seeds.push({ name: container.name, bytes, durationMs: 1000, channels: 1 });
+    if (container.name !== "end.m4a") continue;
+    const edits: Edit[] = [
+      { seconds: 0.25, from: 0 },
+      { seconds: 0.5, from: "empty" },
+      { seconds: 0.25, from: 0.5 },
+    ];
+    seeds.push({ name: "edits.m4a", bytes: new Uint8Array(edited(Buffer.from(bytes), edits, 1)) });
+  }
   return seeds;
+}
+
+/** Makes recordings without a header. Their bytes may be any. */
+export function makeRawSeeds(): Seed[] {
+  const random = seededRandom(1);
+  const names = RAW_EXTENSIONS.map((extension) => `call.${extension}`);
+  return ["call.gsm", ...names].flatMap((name) => {
+    const format = rawFormatOfName(name);
+    const head = name === "call.gsm" ? 0xd0 : 0;
+    const bytes = Uint8Array.from({ length: 33 * 60 }, (_, at) =>
+      at % 33 === 0 ? head | below(random, 16) : below(random, 256),
+    );
+    return format ? [{ name, bytes, format }] : [];
+  });
 }
 
 /** Makes a damaged recording, the same for the same seeds and numbers. */
 export function makeCase(seeds: readonly Seed[], seed: number, index: number): Case {
   const random = seededRandom(seed * 1_000_003 + index);
-  const origin = seeds[index % seeds.length] ?? { name: "none", bytes: new Uint8Array() };
+  const origin: Seed = seeds[index % seeds.length] ?? { name: "none", bytes: new Uint8Array() };
   const kind = below(random, MUTATIONS.length + 2);
   const mutation = MUTATIONS[kind];
-  if (mutation)
-    return { label: `${origin.name}, ${mutation.name}`, bytes: mutation.apply(origin.bytes, random) };
+  const made = (what: string, bytes: Uint8Array): Case => ({
+    label: `${origin.name}, ${what}`,
+    bytes,
+    format: origin.format,
+  });
+  if (mutation) return made(mutation.name, mutation.apply(origin.bytes, random));
   return kind === MUTATIONS.length
-    ? { label: `${origin.name}, spliced`, bytes: spliced(seeds, origin, random) }
-    : { label: `${origin.name}, chained`, bytes: chained(seeds, origin, random) };
+    ? made("spliced", spliced(seeds, origin, random))
+    : made("chained", chained(seeds, origin, random));
 }
 
 const text = (value: string) => new TextEncoder().encode(value);

@@ -123,6 +123,8 @@ typedef struct {
   int64_t tail_bytes;
   /* The codec of the sound; AV_CODEC_ID_NONE: the one that libav finds. */
   enum AVCodecID codec;
+  /* Bytes of a sample of all channels behind a made header; 0: the sound is compressed, or there is no such header. */
+  int64_t sample_bytes;
   /* The container says where the sound ends, so that its last packet may be short. */
   bool has_known_end;
   /* The file ends before its sound does. */

@@ -207,13 +207,22 @@ static double claimed_s(const Reader *reader, double played_s) {
 
 /* ---- Packets and frames ---- */
 
-int read_packet(Reader *reader) {
+static int read_any_packet(Reader *reader) {
   if (reader->is_amr_file) return amr_read(reader->amr, reader->io, reader->packet);
   int status = av_read_frame(reader->format, reader->packet);
   if (status < 0 || reader->view.has_known_end) return status;
   bool is_wanted = reader->stream && reader->packet->stream_index == reader->stream->index;
   if (is_wanted && reader->packet->flags & AV_PKT_FLAG_CORRUPT && avio_feof(reader->io)) reader->ending.met_end = true;
   return status;
+}
+
+int read_packet(Reader *reader) {
+  int status = read_any_packet(reader);
+  if (status != AVERROR_INVALIDDATA) return status;
+  for (int refused = 1; status == AVERROR_INVALIDDATA && refused < MAX_REFUSED_PACKETS; refused++) {
+    status = read_any_packet(reader);
+  }
+  return status == AVERROR_EOF ? AVERROR_INVALIDDATA : status;
 }
 
 int send_packet(Reader *reader, const AVPacket *packet) {
@@ -294,21 +303,11 @@ static void note_point(Part part, int64_t position, int64_t time, const Clock *c
       .stretch_position = tracks->stretch_position, .stretch_samples = tracks->stretch_samples});
 }
 
-/* Reads the next packet. Damaged ones that the demuxer refuses are left out where others are behind them. */
-static int read_next_packet(Reader *reader) {
-  int status = read_packet(reader);
-  if (status != AVERROR_INVALIDDATA) return status;
-  for (int refused = 1; status == AVERROR_INVALIDDATA && refused < MAX_REFUSED_PACKETS; refused++) {
-    status = read_packet(reader);
-  }
-  return status == AVERROR_EOF ? AVERROR_INVALIDDATA : status;
-}
-
 static Failure read_packets(Reader *reader, Part part, const ReadEvents *events, Clock *clock, ReadFacts *facts) {
   Failure failure = DECODED;
   int status = 0;
   for (int count = 0; failure == DECODED; count++) {
-    status = read_next_packet(reader);
+    status = read_packet(reader);
     if (status < 0) break;
     if (reader->packet->stream_index == reader->stream->index) {
       int64_t position = reader->packet->pos, time = reader->packet->pts;
@@ -407,9 +406,23 @@ static bool find_packet(Reader *reader, const Point *point) {
   return false;
 }
 
+/*
+ * Goes to the sound behind a point of an uncompressed recording that a version has noted which read its container with libav.
+ * Its packets were shorter, and began elsewhere, so that the point's packet cannot be found. Only such a version noted a base
+ * for sound without time stamps. False: the point is another one.
+ */
+static bool seek_behind_older(Reader *reader, const Point *point) {
+  if (reader->view.sample_bytes == 0 || isnan(point->base_s)) return false;
+  int64_t samples = llrint((point->at_s - point->base_s) * reader->stream->codecpar->sample_rate);
+  int64_t position = reader->view.head_bytes + samples * reader->view.sample_bytes;
+  return av_seek_frame(reader->format, -1, position, AVSEEK_FLAG_BYTE) >= 0;
+}
+
 /* Gives the point's packet to the decoder, which needs it for the next one, and drops its sound. */
 static Failure prime(Reader *reader) {
   AVPacket *packet = reader->packet;
+  /* Uncompressed sound needs none. A decoder would take a packet without bytes, which was not transmitted, for the end. */
+  if (packet->size == 0) return DECODED;
   /*
    * The decoder, and after a seek the demuxer too, take this packet for the first one of the recording, whose priming
    * samples are skipped. The flag ends that, from the first frame on.
@@ -428,7 +441,7 @@ static Failure prime(Reader *reader) {
 static Failure open_at(Reader *reader, const Source *source, Reading *reading, const Point *point) {
   Part part = {.start = point->part_start, .end = point->part_end};
   Failure failure = reader_open(reader, source, part, reading);
-  if (failure != DECODED || (seek(reader, point) && find_packet(reader, point))) return failure;
+  if (failure != DECODED || seek_behind_older(reader, point) || (seek(reader, point) && find_packet(reader, point))) return failure;
   /* The packet is found in any case by reading from the beginning. */
   reader_close(reader);
   failure = reader_open(reader, source, part, reading);

@@ -47,7 +47,10 @@ Failure decoder_open(Reader *reader, AVStream *stream);
 void decoder_close(Reader *reader);
 /* Returns the first time stamp of a part, NAN when it has none. */
 double start_s(const Reader *reader);
-/* Each returns 0, AVERROR_EOF, AVERROR(EAGAIN) or another error of libav. */
+/*
+ * Each returns 0, AVERROR_EOF, AVERROR(EAGAIN) or another error of libav. Damaged packets that the demuxer refuses are left out
+ * where others are behind them.
+ */
 int read_packet(Reader *reader);
 int send_packet(Reader *reader, const AVPacket *packet);
 int receive_frame(Reader *reader);

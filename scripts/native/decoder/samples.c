@@ -380,4 +380,5 @@ void view_of_samples(const Source *source, Part part, View *view) {
   if (!view->head) return;
   view->body.start = found.data_at;
   view->codec = found.codec;
+  view->sample_bytes = unit;
 }

@@ -115,7 +115,7 @@ static void listen(Reader *part, bool *heard) {
     streams[track]->discard = AVDISCARD_DEFAULT;
     waiting++;
   }
-  while (waiting > 0 && av_read_frame(part->format, part->packet) >= 0) {
+  while (waiting > 0 && read_packet(part) >= 0) {
     for (int track = 0; track < count; track++) {
       Reader *ear = &ears[track];
       bool is_waiting = ear->stream && !heard[track] && ear->stream->index == part->packet->stream_index;

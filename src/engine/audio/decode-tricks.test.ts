@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
+import { playAudio } from "./play.ts";
 
 /**
  * Recordings with unusual containers: parameters that change midway, files joined byte by byte, gaps in time, and time
@@ -333,14 +334,51 @@ describe.skipIf(ffmpeg === null)("packets of Ogg that were not transmitted", () 
     const source = `aevalsrc='0.5*sin(2*PI*if(lt(t,4),440,1000)*t)':s=${rateHz}:d=12`;
     run("-f", "lavfi", "-i", source, "-c:a", codec, path);
     // Packets of 20 ms: those from 2 s to 6 s.
-    const sparse = changePackets(readFileSync(path), rateHz / 50, (packet, index) =>
+    const sparse = changedPages(readFileSync(path), rateHz / 50, (packet, index) =>
       index >= 100 && index < 300 ? change(packet) : packet,
     );
-    const { measurements } = await expectTones(write(sparse), 12_000, [
+    const { measurements } = await expectTones(write(Buffer.concat(sparse)), 12_000, [
       { hertz: 440, atMs: 1_000 },
       { hertz: 1_000, atMs: 7_000 },
     ]);
     expect(measurements.truncated).toBe(false);
+  });
+
+  test("hide no other track, and end none", async () => {
+    const opus = (sound: string) => {
+      const path = join(folder, `packets-${made++}.ogg`);
+      run("-f", "lavfi", "-i", `aevalsrc='${sound}':s=48000:d=12`, "-c:a", "libopus", path);
+      return readFileSync(path);
+    };
+    const first = changedPages(opus("0.5*sin(2*PI*440*t)"), 960, (packet, index) =>
+      index >= 100 && index < 300 ? Buffer.alloc(0) : packet,
+    );
+    const second = changedPages(opus("if(lt(t,8),0,0.5*sin(2*PI*1000*t))"), 960, (packet) => packet, 2);
+    const path = write(Buffer.concat(first.flatMap((page, index) => [page, second[index] ?? page])));
+    const one = await countAudio(nativeFiles, path, LIMITS);
+    expect(one).toMatchObject({ truncated: false, reading: { track: 0, leftOut: [1] } });
+    const both = await countAudio(nativeFiles, path, { ...LIMITS, tracks: "all" });
+    expect(both).toMatchObject({ channels: 2, truncated: false, reading: { mixed: [0, 1] } });
+    for (const { durationMs } of [one, both]) expect(Math.abs(durationMs - 12_000)).toBeLessThan(60);
+  });
+
+  test("follow a point from which players begin", async () => {
+    const path = join(folder, `packets-${made++}.ogg`);
+    run("-f", "lavfi", "-i", "aevalsrc='0.5*sin(2*PI*440*t)':s=16000:d=30", "-c:a", "libspeex", path);
+    // Every other second.
+    const sparse = changedPages(readFileSync(path), 320, (packet, index) =>
+      index % 100 < 50 ? packet : Buffer.alloc(0),
+    );
+    const file = write(Buffer.concat(sparse));
+    const output = join(folder, `packets-${made++}.pcm`);
+    const { outline } = await decodeAudio(nativeFiles, file, { output, ...LIMITS });
+    expect(outline.points.length / 64).toBeGreaterThan(4);
+    for (const atMs of [8_300, 12_300, 22_300, 26_300]) {
+      const job = { path: file, channels: "mix" as const, lanes: 1, fromSample: 16 * atMs, samples: 4_000 };
+      const limits = { signal: new AbortController().signal, timeoutMs: 60_000 };
+      const sound = await playAudio(nativeFiles, { ...job, points: outline.points }, limits);
+      expect(strength(new Int16Array(sound.buffer), 440)).toBeGreaterThan(0.1);
+    }
   });
 });
 
@@ -349,21 +387,23 @@ describe.skipIf(ffmpeg === null)("packets of Ogg that were not transmitted", () 
  *
  * @param samples of each packet, in units of granule positions
  * @param change gets each packet of sound; undefined leaves it out
+ * @param serial number of the stream
  */
-function changePackets(
+function changedPages(
   bytes: Buffer,
   samples: number,
   change: (packet: Buffer, index: number) => Buffer | undefined,
-): Buffer {
+  serial = 1,
+): Buffer[] {
   const pages: Buffer[] = [];
   for (const [index, packet] of oggPackets(bytes).entries()) {
     // The head and the comments.
     const isSound = index >= 2;
     const kept = isSound ? change(packet, index - 2) : packet;
     const granule = isSound ? (index - 1) * samples : 0;
-    if (kept !== undefined) pages.push(oggPage(kept, granule, index));
+    if (kept !== undefined) pages.push(oggPage(kept, granule, index, serial));
   }
-  return Buffer.concat(pages);
+  return pages;
 }
 
 function oggPackets(bytes: Buffer): Buffer[] {
@@ -384,13 +424,13 @@ function oggPackets(bytes: Buffer): Buffer[] {
   return packets;
 }
 
-function oggPage(packet: Buffer, granule: number, sequence: number): Buffer {
+function oggPage(packet: Buffer, granule: number, sequence: number, serial: number): Buffer {
   const whole = Math.floor(packet.length / 255);
   const head = Buffer.alloc(27);
   head.write("OggS");
   head.writeUInt8(sequence === 0 ? 2 : 0, 5);
   head.writeBigInt64LE(BigInt(granule), 6);
-  head.writeUInt32LE(1, 14);
+  head.writeUInt32LE(serial, 14);
   head.writeUInt32LE(sequence, 18);
   head.writeUInt8(whole + 1, 26);
   const page = Buffer.concat([head, Buffer.alloc(whole, 255), Buffer.from([packet.length % 255]), packet]);

@@ -159,6 +159,37 @@ describe.skipIf(!canTest)("a stretch from a point", () => {
     }
   });
 
+  test.each([
+    ["aiff", "pcm_s16be", 4],
+    ["aiff", "pcm_s24be", 6],
+    ["au", "pcm_s16be", 4],
+    ["caf", "pcm_s24le", 6],
+    ["w64", "pcm_s16le", 4],
+  ])("that an older version has noted in %s, %s", async (suffix, encoder, sampleBytes) => {
+    const path = encode(suffix, "-c:a", encoder);
+    const bytes = readFileSync(path).length;
+    const { tracks } = await decoded(path, "separate");
+    // A packet had 1,024 samples, and a base that is 0 in the first part. The sound is at the end of the file.
+    const [hertz, atSamples] = [44_100, 221_184];
+    const soundAt = bytes - SECONDS * hertz * sampleBytes;
+    const points = new DataView(new ArrayBuffer(128));
+    const none = -(2n ** 63n);
+    for (const [at, position, time, samples] of [
+      [0, -1n, none, 0],
+      [64, BigInt(soundAt + (atSamples - 1024) * sampleBytes), BigInt(atSamples - 1024), atSamples],
+    ] as const) {
+      const whole = [0n, BigInt(bytes), position, time];
+      for (const [index, value] of whole.entries()) points.setBigInt64(at + 8 * index, value, true);
+      points.setFloat64(at + 32, samples / hertz, true);
+      points.setFloat64(at + 40, 0, true);
+      points.setBigInt64(at + 56, BigInt(samples), true);
+    }
+    const from = 6 * RATE + 77;
+    const sound = await play(path, "separate", 2, from, RATE, new Uint8Array(points.buffer));
+    const wanted = Array.from({ length: 2 * RATE }, (_, n) => tracks[n % 2]?.[from + (n >> 1)]);
+    expect([...sound]).toEqual(wanted as number[]);
+  });
+
   test("is the same without points", async () => {
     const path = encode("mp3");
     const { tracks } = await decoded(path, "mix");
