@@ -32,7 +32,9 @@ function unknownFieldOf(schemas: readonly TSchema[], value: unknown, path: strin
   if (typeof value !== "object" || value === null) return undefined;
   const branches = schemas.flatMap(branchesOf);
   if (Array.isArray(value)) {
-    const items = branches.flatMap(({ items }) => (items ? [items as TSchema] : []));
+    const items = branches.flatMap(({ items }) => (items ? [items as TSchema] : [])).flatMap(branchesOf);
+    // A list of plain values may be very long, and nothing in it can have fields.
+    if (!items.some((schema) => schema[Kind] === "Object" || schema[Kind] === "Array")) return undefined;
     return firstOf(value.entries(), ([index, item]) =>
       unknownFieldOf(items, item, joined(path, String(index))),
     );
