@@ -359,7 +359,7 @@ Failure tracks_take(Tracks *tracks, const AVFrame *frame) {
 
 Failure tracks_skip(Tracks *tracks, double seconds) {
   Failure failure = end_stretch(tracks);
-  /* Behind a gap, the resampler begins anew in any case. */
+  /* Behind a gap, the resampler begins from nothing in any case. */
   tracks->is_resumed = false;
   tracks->end_s += seconds;
   tracks->position = llrint(tracks->end_s * OUTPUT_RATE_HZ);
