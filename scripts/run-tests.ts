@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { spawn } from "bun";
+import { leftOut } from "./left-out.ts";
 
 /**
- * Runs lint, types and the test suite one after the other, passes their output on, and ends with one line
- * `N passed, N failed`; lint and types count as one test each. Arguments go to `bun test`.
+ * Runs lint, types and the test suite one after the other, passes their output on, lists what was left out and why, and
+ * ends with one line `N passed, N failed`; lint and types count as one test each. Arguments go to `bun test`.
  */
 
 type Outcome = { passed: number; failed: number };
@@ -39,6 +40,8 @@ async function check(command: string[]): Promise<Outcome> {
   return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
 }
 
+let notTested: string[] = [];
+
 /** Reads the counts of the suite. A runner that ended without them counts as one failure. */
 async function test(args: string[]): Promise<Outcome> {
   const { code, output } = await run([
@@ -47,6 +50,7 @@ async function test(args: string[]): Promise<Outcome> {
     ...[`--parallel=${FILES_AT_ONCE}`, "--no-isolate"],
     ...args,
   ]);
+  notTested = leftOut(output);
   // The last ones: a test may run a suite of its own, whose counts are in the output, too.
   const count = (word: string) =>
     Number([...output.matchAll(new RegExp(`^\\s*(\\d+) ${word}$`, "gm"))].at(-1)?.[1] ?? 0);
@@ -63,5 +67,6 @@ const outcomes = [
 ];
 const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
 const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
+if (notTested.length > 0) console.log(`\n${notTested.join("\n")}`);
 console.log(`\n${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { checkModelFile } from "../../src/engine/whisper/whisper-model-file.ts";
 import { promptFor } from "../../src/pipeline/wording.ts";
 
+/** A short run of the recipe of the demonstration model. */
+
 const SCRIPT = join(import.meta.dir, "train.sh");
 const TIMEOUT_MS = 15 * 60_000;
 const folder = mkdtempSync(join(tmpdir(), "shruti-demo-model-"));
@@ -20,7 +22,7 @@ function run(...command: string[]) {
 }
 
 const check = run(SCRIPT, "--check");
-const lacks = check.exitCode === 0 ? "" : `; skipped: ${check.stderr.toString().trim()}`;
+const lacks = check.exitCode === 0 ? "" : ` (needs other things: ${check.stderr.toString().trim()})`;
 
 type Results = { sets: Record<string, { recordings: number }>; transcripts: { heard: string }[] };
 

@@ -115,7 +115,7 @@ test("a bundle is installed on another machine, where a second time changes noth
 }, 120_000);
 
 test.if(process.geteuid?.() === 0)(
-  "what root installs belongs to the owner of the data directory",
+  "what root installs belongs to the owner of the data directory (needs root)",
   async () => {
     const receiver = open("owned");
     const owner = 12_345;

@@ -113,7 +113,7 @@ test("doctor reports a database that cannot be read, and examines the rest", asy
 }, 60_000);
 
 test.skipIf(process.geteuid?.() !== 0)(
-  "a config that this user may not read ends with 7, and names sudo",
+  "a config that this user may not read ends with 7, and names sudo (needs root)",
   async () => {
     writeFileSync(path, storage);
     for (const words of [
@@ -149,7 +149,7 @@ function runAsNobody(words: readonly string[]): { status: number | null; err: st
 }
 
 test.skipIf(process.geteuid?.() !== 0)(
-  "a data directory that this user may not use ends with 7, and names sudo",
+  "a data directory that this user may not use ends with 7, and names sudo (needs root)",
   () => {
     writeFileSync(path, storage);
     chmodSync(path, 0o644);

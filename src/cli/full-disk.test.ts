@@ -69,7 +69,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe.skipIf(!mayMount)("on a full disk", () => {
+describe.skipIf(!mayMount)("on a full disk (needs root on Linux)", () => {
   test("init has made the ballast", async () => {
     expect(existsSync(join(dataDir, "ballast"))).toBe(true);
     const kinds = JSON.parse((await run("storage", "--json")).out).kinds as { kind: string; bytes: number }[];

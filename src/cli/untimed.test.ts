@@ -7,6 +7,8 @@ import { normalizeForScoring, wordErrors } from "../pipeline/wer.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
+/** Commands with a model whose words have no times. */
+
 const ROOT = join(import.meta.dir, "../..");
 const folder = mkdtempSync(join(tmpdir(), "shruti-untimed-"));
 const dataDir = join(folder, "data");

@@ -28,7 +28,7 @@ type Finding = { check: string; ok: boolean; detail: string };
 /** Returns why nothing can be tested here; undefined: it can. */
 function obstacle(): string | undefined {
   if (!existsSync(join(ROOT, "dist/shruti-linux-arm64")))
-    return "first: scripts/bun.sh run build --target linux-arm64";
+    return "scripts/bun.sh run build --target linux-arm64, first";
   const { success, stderr } = Bun.spawnSync([EMULATE, "--check"]);
   return success ? undefined : stderr.toString().trim();
 }
@@ -42,7 +42,7 @@ const PROCESSORS = [
 
 const because = obstacle();
 
-describe.skipIf(because !== undefined)(`on 64-bit ARM (${because ?? "emulated"})`, () => {
+describe.skipIf(because !== undefined)(`on 64-bit ARM (needs ${because ?? "an emulated processor"})`, () => {
   let executable: string;
   const installations: Installation[] = [];
 

@@ -41,7 +41,7 @@ function made(name: string, ...options: string[]): string {
 const TWO = ["-map", "0:a", "-map", "1:a", "-c:a", "aac"];
 const bytesOf = (path: string) => new Uint8Array(readFileSync(path));
 
-describe.skipIf(ffmpeg === null)("several audio tracks", () => {
+describe.skipIf(ffmpeg === null)("several audio tracks (needs ffmpeg)", () => {
   test(
     "shruti transcribe: of a screen recorder the microphone, without a warning",
     async () => {
@@ -105,7 +105,7 @@ describe.skipIf(ffmpeg === null)("several audio tracks", () => {
   );
 });
 
-describe.skipIf(ffmpeg === null)("recordings without a header", () => {
+describe.skipIf(ffmpeg === null)("recordings without a header (needs ffmpeg)", () => {
   const ulaw = () => made("call.ulaw", ...sample("01-en"), "-ar", "8000", "-f", "mulaw");
 
   async function synchronous(address: string, file: File): Promise<TranscriptionResult> {

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { ROOT } from "../testing/documents.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
 
+/** The example clients of the documentation against the executable. */
+
 /** Larger than one piece of tus, so that each client sends two. */
 const FILE_BYTES = 9 * 1024 * 1024;
 const SAID = "the delivery is on thursday at eleven pm";

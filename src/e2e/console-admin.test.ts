@@ -15,7 +15,7 @@ setDefaultTimeout(120_000);
 const hasBrowser = findChromium() !== undefined;
 if (!hasBrowser) console.warn("No Chromium is installed: the admin's views are not tested in a browser.");
 
-describe.skipIf(!hasBrowser)("the console of an admin", () => {
+describe.skipIf(!hasBrowser)("the console of an admin (needs Chromium)", () => {
   let installation: Installation;
   let server: RunningServer;
   let browser: ConsoleBrowser;

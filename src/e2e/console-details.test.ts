@@ -35,7 +35,7 @@ const MUFFLED = (() => {
 })();
 const AXE = readFileSync(join(import.meta.dir, "../../node_modules/axe-core/axe.min.js"), "utf8");
 
-describe.skipIf(!hasBrowser)("a transcript", () => {
+describe.skipIf(!hasBrowser)("a transcript (needs Chromium)", () => {
   let installation: Installation;
   let server: RunningServer;
   let browser: ConsoleBrowser;

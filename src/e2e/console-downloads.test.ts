@@ -26,7 +26,7 @@ const FORMS = [
 ] as const;
 const CORRECTED = "one word";
 
-describe.skipIf(!hasBrowser)("a download with a correction", () => {
+describe.skipIf(!hasBrowser)("a download with a correction (needs Chromium)", () => {
   let installation: Installation;
   let server: RunningServer;
   let browser: ConsoleBrowser;

@@ -20,7 +20,7 @@ if (!hasBrowser) console.warn("No Chromium is installed: many recordings are not
 const FILES = 10;
 const LISTED = 130;
 
-describe.skipIf(!hasBrowser)("many recordings", () => {
+describe.skipIf(!hasBrowser)("many recordings (needs Chromium)", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-console-many-"));
   let installation: Installation;
   let server: RunningServer;

@@ -29,25 +29,28 @@ function expectNothingMissing({ views, requests, outside, failed, errors }: Walk
   expect(requests).toBeGreaterThan(50);
 }
 
-describe.skipIf(!hasBrowser)("every view of the console", () => {
+describe.skipIf(!hasBrowser)("every view of the console (needs Chromium)", () => {
   test("asks its own server alone where no other name is known", async () => {
     expectNothingMissing(await walkConsole([NO_NAMES]));
   });
 
-  test.skipIf(!canCutOff)("is whole where server and browser have no network but loopback", async () => {
-    const script = join(import.meta.dir, "console-walk.ts");
-    const child = Bun.spawn([...CUT_OFF, process.execPath, script], { stdin: "ignore", stderr: "pipe" });
-    const [out, problems, status] = await Promise.all([
-      child.stdout.text(),
-      child.stderr.text(),
-      child.exited,
-    ]);
-    expect({ status, problems: status === 0 ? "" : problems }).toEqual({ status: 0, problems: "" });
-    const walk = JSON.parse(out.trim().split("\n").at(-1) ?? "") as Walk;
-    // The network is cut: nothing else would show it if it were not.
-    expect(walk.elsewhere).not.toBe("connected");
-    expectNothingMissing(walk);
-  });
+  test.skipIf(!canCutOff)(
+    "is whole where server and browser have no network but loopback (needs root and unshare)",
+    async () => {
+      const script = join(import.meta.dir, "console-walk.ts");
+      const child = Bun.spawn([...CUT_OFF, process.execPath, script], { stdin: "ignore", stderr: "pipe" });
+      const [out, problems, status] = await Promise.all([
+        child.stdout.text(),
+        child.stderr.text(),
+        child.exited,
+      ]);
+      expect({ status, problems: status === 0 ? "" : problems }).toEqual({ status: 0, problems: "" });
+      const walk = JSON.parse(out.trim().split("\n").at(-1) ?? "") as Walk;
+      // The network is cut: nothing else would show it if it were not.
+      expect(walk.elsewhere).not.toBe("connected");
+      expectNothingMissing(walk);
+    },
+  );
 });
 
 /**
@@ -120,48 +123,51 @@ async function fontsOf(session: CDPSession, language: string): Promise<Drawn[]> 
   );
 }
 
-test.skipIf(!hasBrowser)("every letter of every language is drawn with a font of the page", async () => {
-  const languages = [...Object.keys(ARABIC), ...Object.keys(BLOCKS)];
-  const made = madeTranscript(
-    languages.map((language) => ({ language, text: lettersOf(language).join(" ") })),
-  );
-  const installation = await install();
-  // All segments are in the page at once.
-  const { page, context, close } = await openConsoleBrowser({ height: 4000 });
-  try {
-    const server = await (await installation.serve()).ready();
-    await showMade(page, [made]);
-    await signInWith(page, server.baseUrl, installation.key);
-    await page.evaluate(`location.hash = "#/t/${made.one.id}"`);
-    await page.locator(".segment-text[lang=mni]").waitFor();
-    await page.evaluate(SPLIT);
-    // A name of a file may have letters of any language, and headings are bold.
-    const names = LANGUAGES.map(({ nativeName }) => nativeName).join(" ");
-    await page.evaluate(`document.querySelector("h1").textContent = ${JSON.stringify(names)}`);
-    await page.evaluate(DRAWN);
-    const session = await context.newCDPSession(page);
-    await session.send("DOM.enable");
-    await session.send("CSS.enable");
-    const { root } = await session.send("DOM.getDocument", { depth: 0 });
-    const { nodeId } = await session.send("DOM.querySelector", { nodeId: root.nodeId, selector: "h1" });
-    const { fonts } = await session.send("CSS.getPlatformFontsForNode", { nodeId });
-    expect(fonts.filter(({ isCustomFont }) => !isCustomFont)).toEqual([]);
-    for (const language of languages) {
-      const drawn = await fontsOf(session, language);
-      const foreign = drawn.filter(
-        ({ fonts }) => fonts.length === 0 || fonts.some(({ isCustomFont }) => !isCustomFont),
-      );
-      expect({ language, foreign }).toEqual({ language, foreign: [] });
-      const families = new Set(drawn.flatMap(({ fonts }) => fonts.map(({ familyName }) => familyName)));
-      // Urdu and Kashmiri are written in Nastaliq, Sindhi in Naskh.
-      const isNastaliq = [...families].some((name) => name.includes("Nastaliq"));
-      expect({ language, isNastaliq }).toEqual({
-        language,
-        isNastaliq: ["ur", "ks"].includes(language),
-      });
+test.skipIf(!hasBrowser)(
+  "every letter of every language is drawn with a font of the page (needs Chromium)",
+  async () => {
+    const languages = [...Object.keys(ARABIC), ...Object.keys(BLOCKS)];
+    const made = madeTranscript(
+      languages.map((language) => ({ language, text: lettersOf(language).join(" ") })),
+    );
+    const installation = await install();
+    // All segments are in the page at once.
+    const { page, context, close } = await openConsoleBrowser({ height: 4000 });
+    try {
+      const server = await (await installation.serve()).ready();
+      await showMade(page, [made]);
+      await signInWith(page, server.baseUrl, installation.key);
+      await page.evaluate(`location.hash = "#/t/${made.one.id}"`);
+      await page.locator(".segment-text[lang=mni]").waitFor();
+      await page.evaluate(SPLIT);
+      // A name of a file may have letters of any language, and headings are bold.
+      const names = LANGUAGES.map(({ nativeName }) => nativeName).join(" ");
+      await page.evaluate(`document.querySelector("h1").textContent = ${JSON.stringify(names)}`);
+      await page.evaluate(DRAWN);
+      const session = await context.newCDPSession(page);
+      await session.send("DOM.enable");
+      await session.send("CSS.enable");
+      const { root } = await session.send("DOM.getDocument", { depth: 0 });
+      const { nodeId } = await session.send("DOM.querySelector", { nodeId: root.nodeId, selector: "h1" });
+      const { fonts } = await session.send("CSS.getPlatformFontsForNode", { nodeId });
+      expect(fonts.filter(({ isCustomFont }) => !isCustomFont)).toEqual([]);
+      for (const language of languages) {
+        const drawn = await fontsOf(session, language);
+        const foreign = drawn.filter(
+          ({ fonts }) => fonts.length === 0 || fonts.some(({ isCustomFont }) => !isCustomFont),
+        );
+        expect({ language, foreign }).toEqual({ language, foreign: [] });
+        const families = new Set(drawn.flatMap(({ fonts }) => fonts.map(({ familyName }) => familyName)));
+        // Urdu and Kashmiri are written in Nastaliq, Sindhi in Naskh.
+        const isNastaliq = [...families].some((name) => name.includes("Nastaliq"));
+        expect({ language, isNastaliq }).toEqual({
+          language,
+          isNastaliq: ["ur", "ks"].includes(language),
+        });
+      }
+    } finally {
+      await close();
+      await installation.remove();
     }
-  } finally {
-    await close();
-    await installation.remove();
-  }
-});
+  },
+);

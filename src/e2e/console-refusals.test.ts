@@ -15,7 +15,7 @@ setDefaultTimeout(120_000);
 const hasBrowser = findChromium() !== undefined;
 if (!hasBrowser) console.warn("No Chromium is installed: refusals are not tested in a browser.");
 
-describe.skipIf(!hasBrowser)("the console refuses", () => {
+describe.skipIf(!hasBrowser)("the console refuses (needs Chromium)", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-console-refusals-"));
   let installation: Installation;
   let server: RunningServer;

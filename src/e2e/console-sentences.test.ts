@@ -18,7 +18,7 @@ if (!hasBrowser) console.warn("No Chromium is installed: sentences are not teste
 /** A device without anything that can drag a file: `any-hover` is `none`. */
 const PHONE = "--blink-settings=availableHoverTypes=1,primaryHoverType=1";
 
-describe.skipIf(!hasBrowser)("the console says", () => {
+describe.skipIf(!hasBrowser)("the console says (needs Chromium)", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-console-sentences-"));
   const letter = join(folder, "letter.txt");
   let installation: Installation;

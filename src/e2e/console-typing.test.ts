@@ -19,7 +19,7 @@ const SPOKEN = Array.from({ length: 120 }, (_, index) => ({
 const MADE = [0, 1].map((number) => madeTranscript(SPOKEN, { number, secondsEach: 2 }));
 const TYPED = "is this what was said";
 
-describe.skipIf(!hasBrowser)("a correction that is being typed", () => {
+describe.skipIf(!hasBrowser)("a correction that is being typed (needs Chromium)", () => {
   let installation: Installation;
   let server: RunningServer;
   let browser: ConsoleBrowser;

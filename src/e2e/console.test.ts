@@ -56,7 +56,7 @@ const KEPT = `new Promise((resolve, reject) => {
   };
 })`;
 
-describe.skipIf(!hasBrowser)("the console", () => {
+describe.skipIf(!hasBrowser)("the console (needs Chromium)", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-console-files-"));
   let installation: Installation;
   let server: RunningServer;

@@ -154,7 +154,7 @@ test("a restore leaves the version of its backup to the next start", async () =>
 }, 30_000);
 
 test.skipIf(process.getuid?.() === 0 && !Bun.which("setpriv"))(
-  "a server whose user may not write the data directory ends with 7",
+  "a server whose user may not write the data directory ends with 7 (needs setpriv where root tests)",
   async () => {
     makeOlder();
     const folder = join(installation.folder, "foreign");

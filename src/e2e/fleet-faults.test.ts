@@ -180,7 +180,7 @@ function kindOf(round: number): string {
 }
 
 fleetTest(
-  "no chunk is lost and none counts twice under faults of workers, messaging server, control plane and links",
+  "no chunk is lost and none counts twice under faults of workers, messaging server, control plane and links (needs nats-server)",
   async () => {
     const beganAt = performance.now();
     const installations = IS_LONG ? INSTALLATIONS : 1;

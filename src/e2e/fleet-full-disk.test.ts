@@ -10,13 +10,15 @@ import { emptyLog, heldAt, placeWithSmallDisk } from "./held-server.ts";
 import { reached, until, uploaded } from "./kit.ts";
 import { concatenated } from "./samples.ts";
 
+/** A disk that gets full under a control plane. */
+
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
 test.skipIf(NATS_SERVER === undefined || !mayMountDisks())(
-  "a control plane whose disk gets full while a worker returns results stores no chunk twice and loses none",
+  "a control plane whose disk gets full while a worker returns results stores no chunk twice and loses none (needs nats-server, and root on Linux)",
   async () => {
     const fleet = await installFleet({ place: placeWithSmallDisk(300) });
     cleanups.push(fleet.remove, () => unmountDisk(fleet.dataDir));

@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 fleetTest(
-  "a worker fetches the fleet's model, and recognizes with it",
+  "a worker fetches the fleet's model, and recognizes with it (needs nats-server)",
   async () => {
     const fleet = await installFleet({ workerEnvironment: { SHRUTI_FLEET_FETCH_MODELS: "true" } });
     cleanups.push(fleet.remove);

@@ -51,7 +51,7 @@ async function transcribed(api: ApiClient, wishes: readonly Wish[]) {
 }
 
 fleetTest(
-  "a recording that a worker prepares has the text and the cost of one that the control plane prepares",
+  "a recording that a worker prepares has the text and the cost of one that the control plane prepares (needs nats-server)",
   async () => {
     const fleet = await openFleet();
     const server = await fleet.serve();
@@ -100,7 +100,7 @@ function makeHeldDecoder(): { decoder: string; hold: string; original: string } 
 }
 
 fleetTest(
-  "a worker that is killed while it prepares has nothing of the recording after its next start, and no text is lost",
+  "a worker that is killed while it prepares has nothing of the recording after its next start, and no text is lost (needs nats-server)",
   async () => {
     const { decoder, hold, original } = makeHeldDecoder();
     const environment = { SHRUTI_ENGINE_DECODER: decoder };

@@ -47,7 +47,7 @@ async function openStandby(fleet: FleetInstallation, environment: Record<string,
 }
 
 fleetTest(
-  "a standby continues with the data and the address of a control plane that has died",
+  "a standby continues with the data and the address of a control plane that has died (needs nats-server)",
   async () => {
     const modelSha256 = await sha256OfFile(join(import.meta.dir, "../../models/demo.bin"));
     const fleet = await installFleet({

@@ -30,7 +30,7 @@ async function openFleet(options: FleetOptions = {}): Promise<FleetInstallation>
 type Finding = { check: string; ok: boolean; detail: string };
 
 fleetTest(
-  "two workers transcribe, synchronously and not; cancelling, draining and stopping",
+  "two workers transcribe, synchronously and not; cancelling, draining and stopping (needs nats-server)",
   async () => {
     const fleet = await openFleet();
     const server = await fleet.serve();

@@ -23,7 +23,7 @@ const codeOf = (work: Promise<unknown>) =>
   );
 
 test.skipIf(!mayMountDisks())(
-  "a full disk is reported; accepted work and the server survive it",
+  "a full disk is reported; accepted work and the server survive it (needs root on Linux)",
   async () => {
     installation = await install({
       place: placeWithSmallDisk(200),
@@ -94,7 +94,7 @@ const enlarge = (path: string, megabytes: number) =>
   Bun.spawnSync(["mount", "-o", `remount,size=${megabytes}m`, path]).exitCode;
 
 test.skipIf(!mayMountDisks())(
-  "a backup whose disk gets full fails with the reason, and the backups from before are as they were",
+  "a backup whose disk gets full fails with the reason, and the backups from before are as they were (needs root on Linux)",
   async () => {
     const own = await install();
     const target = join(own.folder, "backups");
@@ -143,7 +143,7 @@ test.skipIf(!mayMountDisks())(
 );
 
 test.skipIf(!mayMountDisks())(
-  "a resumable upload waits for space: the refusal says so, and the client continues from where it was",
+  "a resumable upload waits for space: the refusal says so, and the client continues from where it was (needs root on Linux)",
   async () => {
     const own = await install({
       place: placeWithSmallDisk(200),

@@ -43,7 +43,7 @@ test("1,500 fuzzed requests get documented answers, and leave nothing behind", a
 }, 120_000);
 
 test.skipIf(Bun.which("ffmpeg") === null)(
-  "400 damaged recordings become complete uploads or get documented refusals",
+  "400 damaged recordings become complete uploads or get documented refusals (needs ffmpeg)",
   async () => {
     const out = await run("fuzz-verification", "--count", "400", "--seed", "41", "--transcribe-every", "40");
     expect(out).toContain("server ends: 0; findings: 0");

@@ -95,122 +95,117 @@ const isOnGpu = async () => {
   return model?.state === "ready" && model.device?.toLowerCase().startsWith(DEVICE) === true;
 };
 
-describe.skipIf(LIBRARY === undefined)(
-  `on a GPU (SHRUTI_TEST_BACKEND${LIBRARY ? "" : " is not set"})`,
-  () => {
-    beforeAll(async () => {
-      const settings = Object.entries(process.env).filter(([name]) => DRIVER_SETTINGS.test(name));
-      installation = await install({
-        environment: {
-          ...(Object.fromEntries(settings) as Record<string, string>),
-        },
-      });
-      mkdirSync(join(installation.dataDir, "backends"), { recursive: true });
-      copyFileSync(LIBRARY ?? "", backend());
-    }, 60_000);
+describe.skipIf(LIBRARY === undefined)("on a GPU (needs SHRUTI_TEST_BACKEND)", () => {
+  beforeAll(async () => {
+    const settings = Object.entries(process.env).filter(([name]) => DRIVER_SETTINGS.test(name));
+    installation = await install({
+      environment: {
+        ...(Object.fromEntries(settings) as Record<string, string>),
+      },
+    });
+    mkdirSync(join(installation.dataDir, "backends"), { recursive: true });
+    copyFileSync(LIBRARY ?? "", backend());
+  }, 60_000);
 
-    afterAll(() => installation?.remove());
+  afterAll(() => installation?.remove());
 
-    test(
-      "all recordings at once, whose chunks make their decoding steps together: each gets the words of a processor",
-      async () => {
-        // Where the model hesitates between two words, the processor's fast code and whisper.cpp's may differ, too.
-        const onProcessor = [await recognizeAll("cpu"), await recognizeAll("cpu", "exact")];
-        const onGpu = await recognizeAll(DEVICE);
-        const nearest: ErrorRate[] = [];
-        for (const [index, { segments }] of onGpu.entries()) {
-          const known = onProcessor.map((results) => results[index]?.segments ?? []);
-          const compared = known.map((of) => ({ of, errors: errorsOf(textOf(of), textOf(segments)) }));
-          const best = compared.toSorted((one, other) => one.errors.rate - other.errors.rate)[0];
-          if (best === undefined) throw new Error("nothing to compare with");
-          nearest.push(best.errors);
-          if (best.errors.rate > 0) continue;
-          expect(segments.map(({ text }) => text)).toEqual(best.of.map(({ text }) => text));
-          for (const [n, { confidence }] of segments.entries()) {
-            const apart = Math.abs((confidence ?? 0) - (best.of[n]?.confidence ?? 0));
-            expect(apart).toBeLessThan(MOST_CONFIDENCE_APART);
-          }
+  test(
+    "all recordings at once, whose chunks make their decoding steps together: each gets the words of a processor",
+    async () => {
+      // Where the model hesitates between two words, the processor's fast code and whisper.cpp's may differ, too.
+      const onProcessor = [await recognizeAll("cpu"), await recognizeAll("cpu", "exact")];
+      const onGpu = await recognizeAll(DEVICE);
+      const nearest: ErrorRate[] = [];
+      for (const [index, { segments }] of onGpu.entries()) {
+        const known = onProcessor.map((results) => results[index]?.segments ?? []);
+        const compared = known.map((of) => ({ of, errors: errorsOf(textOf(of), textOf(segments)) }));
+        const best = compared.toSorted((one, other) => one.errors.rate - other.errors.rate)[0];
+        if (best === undefined) throw new Error("nothing to compare with");
+        nearest.push(best.errors);
+        if (best.errors.rate > 0) continue;
+        expect(segments.map(({ text }) => text)).toEqual(best.of.map(({ text }) => text));
+        for (const [n, { confidence }] of segments.entries()) {
+          const apart = Math.abs((confidence ?? 0) - (best.of[n]?.confidence ?? 0));
+          expect(apart).toBeLessThan(MOST_CONFIDENCE_APART);
         }
-        const all = sumErrors(nearest);
-        expect(all.total).toBeGreaterThan(100);
-        expect(all.rate).toBeLessThan(MOST_DIFFERENT);
-      },
-      RECORDINGS_PATIENCE_MS,
-    );
+      }
+      const all = sumErrors(nearest);
+      expect(all.total).toBeGreaterThan(100);
+      expect(all.rate).toBeLessThan(MOST_DIFFERENT);
+    },
+    RECORDINGS_PATIENCE_MS,
+  );
 
-    test(
-      "a worker process that is killed during two chunks is started again on the GPU, and nothing is lost",
-      async () => {
-        const server = await started("auto");
-        const api = server.api();
-        // Under `auto`, a GPU is avoided when its worker process ends before any work. This one has worked.
-        await api.transcribe(sampleBytes("01-en"), { language: "en" });
-        await until("the model is on the GPU", isOnGpu);
-        const names = ["05-hi", "07-hi"];
-        const ids: string[] = [];
-        for (const name of names) {
-          const audio = { upload_id: await uploaded(api, sampleBytes(name)) };
-          ids.push((await api.start({ audio, language: "hi" })).body.id);
-        }
-        await until("both are being decoded", async () =>
-          (await Promise.all(ids.map((id) => api.get(id)))).every(({ state }) => state === "transcribing"),
-        );
-        const killed = (await modelStatus())?.pid ?? 0;
-        process.kill(killed, "SIGKILL");
-        for (const [index, id] of ids.entries()) {
-          expect((await reached(api, id, undefined, PATIENCE_MS)).state).toBe("completed");
-          expectUtterances(await api.result(id), utterancesIn(names[index] ?? ""));
-        }
-        await until("the next worker is on the GPU", isOnGpu);
-        expect(await modelStatus()).toMatchObject({ restarts: 1 });
-        expect((await modelStatus())?.pid).not.toBe(killed);
-        expect(await server.stop()).toBe(0);
-      },
-      PATIENCE_MS,
-    );
+  test(
+    "a worker process that is killed during two chunks is started again on the GPU, and nothing is lost",
+    async () => {
+      const server = await started("auto");
+      const api = server.api();
+      // Under `auto`, a GPU is avoided when its worker process ends before any work. This one has worked.
+      await api.transcribe(sampleBytes("01-en"), { language: "en" });
+      await until("the model is on the GPU", isOnGpu);
+      const names = ["05-hi", "07-hi"];
+      const ids: string[] = [];
+      for (const name of names) {
+        const audio = { upload_id: await uploaded(api, sampleBytes(name)) };
+        ids.push((await api.start({ audio, language: "hi" })).body.id);
+      }
+      await until("both are being decoded", async () =>
+        (await Promise.all(ids.map((id) => api.get(id)))).every(({ state }) => state === "transcribing"),
+      );
+      const killed = (await modelStatus())?.pid ?? 0;
+      process.kill(killed, "SIGKILL");
+      for (const [index, id] of ids.entries()) {
+        expect((await reached(api, id, undefined, PATIENCE_MS)).state).toBe("completed");
+        expectUtterances(await api.result(id), utterancesIn(names[index] ?? ""));
+      }
+      await until("the next worker is on the GPU", isOnGpu);
+      expect(await modelStatus()).toMatchObject({ restarts: 1 });
+      expect((await modelStatus())?.pid).not.toBe(killed);
+      expect(await server.stop()).toBe(0);
+    },
+    PATIENCE_MS,
+  );
 
-    test(
-      "one of two transcriptions is cancelled during a chunk, and the other completes",
-      async () => {
-        const server = await started(DEVICE);
-        const api = server.api();
-        const audio = { upload_id: await uploaded(api, sampleBytes("01-en")) };
-        const [first, second] = [
-          (await api.start({ audio, language: "en" })).body.id,
-          (await api.start({ audio, language: "en" })).body.id,
-        ];
-        await until("both are decoded", async () =>
-          (await Promise.all([api.get(first), api.get(second)])).every(
-            ({ state }) => state === "transcribing",
-          ),
-        );
-        await api.cancel(first);
-        expect((await reached(api, first)).state).toBe("cancelled");
-        expect((await reached(api, second, undefined, PATIENCE_MS)).state).toBe("completed");
-        expectUtterances(await api.result(second), utterancesIn("01-en"));
-        expect(await server.stop()).toBe(0);
-      },
-      PATIENCE_MS,
-    );
+  test(
+    "one of two transcriptions is cancelled during a chunk, and the other completes",
+    async () => {
+      const server = await started(DEVICE);
+      const api = server.api();
+      const audio = { upload_id: await uploaded(api, sampleBytes("01-en")) };
+      const [first, second] = [
+        (await api.start({ audio, language: "en" })).body.id,
+        (await api.start({ audio, language: "en" })).body.id,
+      ];
+      await until("both are decoded", async () =>
+        (await Promise.all([api.get(first), api.get(second)])).every(({ state }) => state === "transcribing"),
+      );
+      await api.cancel(first);
+      expect((await reached(api, first)).state).toBe("cancelled");
+      expect((await reached(api, second, undefined, PATIENCE_MS)).state).toBe("completed");
+      expectUtterances(await api.result(second), utterancesIn("01-en"));
+      expect(await server.stop()).toBe(0);
+    },
+    PATIENCE_MS,
+  );
 
-    test(
-      "a truncated library: with `auto` the processor does the work, and a device set by name prevents the start",
-      async () => {
-        truncateSync(backend(), 1_000_000);
-        const server = await started("auto");
-        expectUtterances(
-          await server.api().transcribe(sampleBytes("01-en"), { language: "en" }),
-          utterancesIn("01-en"),
-        );
-        expect(server.log()).toContain("is not whole");
-        expect(server.log()).toContain("no GPU can be used, the processor takes its place");
-        expect(await server.stop()).toBe(0);
-        setInConfig("device", DEVICE);
-        const { code, err } = await installation.command("serve");
-        expect(code).toBe(1);
-        expect(err).toContain("is not whole");
-      },
-      PATIENCE_MS,
-    );
-  },
-);
+  test(
+    "a truncated library: with `auto` the processor does the work, and a device set by name prevents the start",
+    async () => {
+      truncateSync(backend(), 1_000_000);
+      const server = await started("auto");
+      expectUtterances(
+        await server.api().transcribe(sampleBytes("01-en"), { language: "en" }),
+        utterancesIn("01-en"),
+      );
+      expect(server.log()).toContain("is not whole");
+      expect(server.log()).toContain("no GPU can be used, the processor takes its place");
+      expect(await server.stop()).toBe(0);
+      setInConfig("device", DEVICE);
+      const { code, err } = await installation.command("serve");
+      expect(code).toBe(1);
+      expect(err).toContain("is not whole");
+    },
+    PATIENCE_MS,
+  );
+});

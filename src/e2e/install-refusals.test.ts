@@ -241,7 +241,7 @@ const LOOKS: Look[] = [
   { name: "the needs of its libraries", signal: "INT", code: 130, hangs: "[ $1 = -u ]", other: "sort" },
 ];
 
-describe.skipIf(!isPossible)("install.sh ends at once and has changed nothing", () => {
+describe.skipIf(!isPossible)("install.sh ends at once and has changed nothing (needs root)", () => {
   for (const { name, signal, code, before, hangs, other, options = "" } of LOOKS) {
     test(`when SIG${signal} comes while it waits for an answer: ${name}`, async () => {
       if (before) await box.must(before);
@@ -272,7 +272,7 @@ describe.skipIf(!isPossible)("install.sh ends at once and has changed nothing", 
   }
 });
 
-describe.skipIf(!isPossible)("install.sh refuses", () => {
+describe.skipIf(!isPossible)("install.sh refuses (needs root)", () => {
   for (const { name, before, after, executable, options, code = 3, reason } of REFUSALS) {
     test(name, async () => {
       if (before) await box.must(typeof before === "string" ? before : before());

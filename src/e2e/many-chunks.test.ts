@@ -174,7 +174,7 @@ const MOMENTS: { name: string; isIt: (now: Progress) => boolean }[] = [
 ];
 
 test.skipIf(!mayMountDisks())(
-  "a disk that gets full between slices or before the result ends nothing, and leaves no part of them",
+  "a disk that gets full between slices or before the result ends nothing, and leaves no part of them (needs root on Linux)",
   async () => {
     const world = await openWorld(300);
     const filler = join(world.installation.dataDir, "filler");

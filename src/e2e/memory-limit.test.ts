@@ -49,7 +49,7 @@ async function inGroup(...args: string[]) {
 }
 
 test.skipIf(group === undefined)(
-  "a model whose chunks do not all fit has fewer at once, and no process is ended for lack of memory",
+  "a model whose chunks do not all fit has fewer at once, and no process is ended for lack of memory (needs root and control groups)",
   async () => {
     const { out: findings } = await inGroup("doctor", "--json");
     const chunks = Number(/(\d+) chunks at once \(auto\)/.exec(findings)?.[1]);

@@ -4,6 +4,8 @@ import OpenAI, { toFile } from "openai";
 import { ROOT } from "../testing/documents.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
 
+/** The executable and OpenAI's own client. */
+
 let installation: Installation;
 let server: RunningServer;
 let openai: OpenAI;

@@ -191,7 +191,7 @@ async function tryWith(scenario: Scenario, paths: readonly string[], target: str
   expect(filesWith(SECRET)).toEqual([]);
 }
 
-describe.skipIf(!isRoot)("links that the service's user has planted", () => {
+describe.skipIf(!isRoot)("links that the service's user has planted (needs root)", () => {
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
     test(`${name} follows none`, async () => {
       await begin(scenario);

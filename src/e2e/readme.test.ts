@@ -7,6 +7,8 @@ import { ROOT, readDocument, sectionsOf } from "../testing/documents.ts";
 import { placeBinary } from "./binary.ts";
 import { processesFrom } from "./processes.ts";
 
+/** The commands of README.md, as somebody pastes them. */
+
 /** Returns the commands of a section, which are its indented lines. */
 function commandsOf(title: string): string {
   const section = sectionsOf(readDocument("README.md")).find((one) => one.title === title);

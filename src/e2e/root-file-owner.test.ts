@@ -77,7 +77,7 @@ async function nativeUsersUntil(work: Promise<unknown>): Promise<number[]> {
 }
 
 test.skipIf(!isRoot)(
-  "root's commands leave a data directory that its own user can serve",
+  "root's commands leave a data directory that its own user can serve (needs root)",
   async () => {
     const { command, json, organizationId } = installation;
     // The first command that needs the embedded files writes them to the disk.
@@ -135,7 +135,7 @@ test.skipIf(!isRoot)(
 );
 
 test.skipIf(!isRoot)(
-  "doctor finds what the service's user may not use, and weights that have changed",
+  "doctor finds what the service's user may not use, and weights that have changed (needs root)",
   async () => {
     const { command, dataDir } = installation;
     const at = (name: string) => join(dataDir, name);

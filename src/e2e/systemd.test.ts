@@ -35,7 +35,7 @@ const set = (setting: string, value: string) =>
     `sed -i -E 's|^#? ?(${setting}) = .*|\\1 = ${value}|' ${CONFIG} && grep '^${setting} = ' ${CONFIG}`,
   );
 
-describe.skipIf(opened === undefined)("under systemd", () => {
+describe.skipIf(opened === undefined)("under systemd (needs root and systemd)", () => {
   beforeAll(async () => {
     const folder = join(box.folder, "this");
     mkdirSync(folder);

@@ -150,7 +150,7 @@ test("English that is read as Hindi is not silent: a warning says what to do", a
 }, 60_000);
 
 test.skipIf(process.getuid?.() !== 0)(
-  "an ordinary user can transcribe beside a server's config that this user may not read",
+  "an ordinary user can transcribe beside a server's config that this user may not read (needs root)",
   async () => {
     const own = mkdtempSync(join(tmpdir(), "shruti-user-"));
     try {

@@ -3,6 +3,8 @@ import { apiClient } from "../testing/api-client.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 
+/** Recordings whose channels have the same sound. */
+
 let testApp: TestApp;
 beforeAll(async () => {
   testApp = await openTestApp();

@@ -94,7 +94,7 @@ async function reset(): Promise<void> {
   await until("it is ready", async () => (await state()).isReady, 120_000);
 }
 
-describe.skipIf(!isPossible)("install.sh", () => {
+describe.skipIf(!isPossible)("install.sh (needs root)", () => {
   test("a dry run prints the steps and changes nothing; then it installs", async () => {
     const listen = ["--listen", `127.0.0.1:${PORT}`];
     const dry = await install("this", "--dry-run", ...listen);

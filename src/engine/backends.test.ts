@@ -11,6 +11,8 @@ import type { ComputeDevice, EngineInfo } from "./protocol.ts";
 import { loadModel } from "./whisper/whisper-recognizer.ts";
 import type { HostOptions } from "./workers/worker-host.ts";
 
+/** GPU backends: which device is chosen, whether the weights fit, and which files are usable. */
+
 const ROOT = resolve(import.meta.dir, "../..");
 const never = new AbortController().signal;
 const device = (name: string, type: ComputeDevice["type"], index = 0): ComputeDevice => ({

@@ -105,7 +105,7 @@ describe("extraction", () => {
   });
 });
 
-describe.skipIf(!existsSync("/proc/self/maps"))("files of earlier versions", () => {
+describe.skipIf(!existsSync("/proc/self/maps"))("files of earlier versions (needs Linux)", () => {
   const old = () => join(root, "ffffffffffff");
 
   test("an unused version and the remains of a killed extraction are removed, and nothing else", async () => {

@@ -151,7 +151,7 @@ describe("a file of the control plane", () => {
 
 const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
 
-describeFleet("a worker that fetches models", () => {
+describeFleet("a worker that fetches models (needs nats-server)", () => {
   let world: FleetWorld;
   let workers = 0;
   const cleanups: (() => unknown)[] = [];

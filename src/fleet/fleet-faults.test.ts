@@ -30,7 +30,7 @@ const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
 const LOST_AFTER_SECONDS = 2;
 setDefaultTimeout(120_000);
 
-describeFleet("faults of a fleet", () => {
+describeFleet("faults of a fleet (needs nats-server)", () => {
   let world: FleetWorld;
   let folder: string;
   let model: InstalledModel;

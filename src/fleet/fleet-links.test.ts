@@ -28,7 +28,7 @@ const LOST_AFTER_SECONDS = 2;
 const UNTIL_STALE_MS = 7_000;
 const TIMEOUT_MS = 60_000;
 
-describeFleet("links of a fleet", () => {
+describeFleet("links of a fleet (needs nats-server)", () => {
   let world: FleetWorld;
   let folder: string;
   let model: InstalledModel;

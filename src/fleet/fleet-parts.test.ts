@@ -22,6 +22,8 @@ import { createHealth } from "./worker/health.ts";
 import { createOfferedModels } from "./worker/offered-models.ts";
 import { createPulling } from "./worker/pulling.ts";
 
+/** Parts of a fleet that need no messaging server. */
+
 const encode = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 const JOB = "a".repeat(32);
 

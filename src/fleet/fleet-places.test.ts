@@ -16,7 +16,7 @@ const TIMEOUT_MS = 60_000;
 const PLACES: Record<string, number> = { many: 4, few: 1 };
 const CHUNKS = 8;
 
-describeFleet("the places of a worker", () => {
+describeFleet("the places of a worker (needs nats-server)", () => {
   let world: FleetWorld;
   let folder: string;
   let many: InstalledModel;

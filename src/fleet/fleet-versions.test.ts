@@ -28,7 +28,7 @@ const SOURCE = join(import.meta.dir, "..");
 
 type Program = Required<Pick<ControlParts, "open">> & { openWorker: NonNullable<WorkerParts["open"]> };
 
-describeFleet("a fleet of several versions", () => {
+describeFleet("a fleet of several versions (needs nats-server)", () => {
   let world: FleetWorld;
   let folder: string;
   let model: InstalledModel;

@@ -15,7 +15,7 @@ import { openLocal, spawnReal } from "../testing/pool-harness.ts";
 const DEMO = join(import.meta.dir, "../../models/demo.bin");
 const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
 
-describeFleet("a fleet with a real messaging server", () => {
+describeFleet("a fleet with a real messaging server (needs nats-server)", () => {
   let world: FleetWorld;
   let folder: string;
   let nativeFiles: NativeFiles;

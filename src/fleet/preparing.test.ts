@@ -142,7 +142,7 @@ test("a recording that no worker takes for a minute is not left waiting", async 
 
 const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
 
-describeFleet("preparing on workers", () => {
+describeFleet("preparing on workers (needs nats-server)", () => {
   let world: FleetWorld;
   let folder: string;
   let names = 0;

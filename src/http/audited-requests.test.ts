@@ -8,6 +8,8 @@ import { until } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { startReceiver } from "../testing/webhook-kit.ts";
 
+/** What requests and the server itself leave in the audit log. */
+
 const DAY_MS = 86_400_000;
 
 let testApp: TestApp;

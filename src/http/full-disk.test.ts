@@ -9,6 +9,8 @@ import { begin, until } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
 
+/** Requests and work on a disk, or a database, without space. */
+
 let testApp: TestApp | undefined;
 let folder: string | undefined;
 afterEach(async () => {
@@ -69,7 +71,7 @@ describe("a full database", () => {
 });
 
 test.skipIf(!mayMountDisks())(
-  "a form whose file does not fit on the disk is answered at once, and leaves nothing behind",
+  "a form whose file does not fit on the disk is answered at once, and leaves nothing behind (needs root on Linux)",
   async () => {
     folder = mkdtempSync(join(tmpdir(), "shruti-full-"));
     expect(mountSmallDisk(folder, 32)).toBe(true);
@@ -99,7 +101,7 @@ test.skipIf(!mayMountDisks())(
 );
 
 test.skipIf(!mayMountDisks())(
-  "a form is refused when the free space falls to the reserve while the form arrives",
+  "a form is refused when the free space falls to the reserve while the form arrives (needs root on Linux)",
   async () => {
     folder = mkdtempSync(join(tmpdir(), "shruti-full-"));
     expect(mountSmallDisk(folder, 64)).toBe(true);

@@ -6,6 +6,8 @@ import { apiClient } from "../testing/api-client.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 
+/** Lists of old items, and deletions. */
+
 async function withApp(work: (testApp: TestApp) => Promise<void>): Promise<void> {
   const testApp = await openTestApp();
   try {

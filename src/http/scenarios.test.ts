@@ -5,6 +5,8 @@ import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-
 import { expectRefusal, fingerprint } from "../testing/scenarios.ts";
 import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";
 
+/** Scenarios of requests: every error code, with the answer and what is stored. */
+
 const HINDI: Script = { seconds: 2, text: "नमस्ते" };
 
 type Scenario = {

@@ -6,6 +6,8 @@ import { openTestApp, type TestApp, type TestClient } from "../testing/open-test
 import { expectRefusal, fingerprint, type Refusal } from "../testing/scenarios.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 
+/** Requests with unknown fields, wrong types and wrong encodings. */
+
 const AUDIO = scriptedAudio({ seconds: 2, text: "नमस्ते" });
 let testApp: TestApp;
 let send: TestClient;

@@ -21,7 +21,7 @@ const setWritable = (folder: string, isWritable: boolean) =>
   Bun.spawnSync(["mount", "-o", `remount,${isWritable ? "rw" : "ro"}`, folder]).exitCode;
 
 test.skipIf(!mayMountDisks())(
-  "an upload into a folder that cannot be written gets 503, and readiness names the folder",
+  "an upload into a folder that cannot be written gets 503, and readiness names the folder (needs root on Linux)",
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "shruti-unwritable-"));
     testApp = await openTestApp({ directory, listens: true });

@@ -18,7 +18,7 @@ const isRoot = process.getuid?.() === 0;
 const folder = mkdtempSync(join(tmpdir(), "shruti-owner-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test.skipIf(!isRoot)("files that root creates belong to the owner of their folder", () => {
+test.skipIf(!isRoot)("files that root creates belong to the owner of their folder (needs root)", () => {
   const home = join(folder, "home");
   mkdirSync(home);
   chownSync(home, USER, USER);
@@ -31,17 +31,20 @@ test.skipIf(!isRoot)("files that root creates belong to the owner of their folde
   expect(statSync(join(home, "a/b")).mode & 0o777).toBe(0o700);
 });
 
-test.skipIf(!isRoot)("of a link the owner is changed, and not of the file to which it points", () => {
-  const home = join(folder, "links");
-  mkdirSync(home);
-  chownSync(home, USER, USER);
-  const target = join(folder, "of-root");
-  writeFileSync(target, "");
-  symlinkSync(target, join(home, "link"));
-  giveToOwner(join(home, "link"));
-  expect(lstatSync(join(home, "link")).uid).toBe(USER);
-  expect(statSync(target).uid).toBe(0);
-});
+test.skipIf(!isRoot)(
+  "of a link the owner is changed, and not of the file to which it points (needs root)",
+  () => {
+    const home = join(folder, "links");
+    mkdirSync(home);
+    chownSync(home, USER, USER);
+    const target = join(folder, "of-root");
+    writeFileSync(target, "");
+    symlinkSync(target, join(home, "link"));
+    giveToOwner(join(home, "link"));
+    expect(lstatSync(join(home, "link")).uid).toBe(USER);
+    expect(statSync(target).uid).toBe(0);
+  },
+);
 
 test("the umask does not reduce a new folder's mode", () => {
   const before = process.umask(0o077);

@@ -40,7 +40,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe.skipIf(process.getuid?.() !== 0)("a command of root", () => {
+describe.skipIf(process.getuid?.() !== 0)("a command of root (needs root)", () => {
   const decided: [path: string, user: typeof USER | undefined][] = [
     ["root/secret", undefined],
     ["root/new", undefined],

@@ -21,7 +21,7 @@ test.skipIf(Bun.which("python3") === null).each([
   ["an abstract address", `@shruti-test-${process.pid}`],
   ["the longest path", `${join(folder, "n")}`.padEnd(107, "o")],
 ])(
-  "the manager receives the state at %s",
+  "the manager receives the state at %s (needs python3)",
   async (_what, address) => {
     const child = Bun.spawn(["python3", "-c", RECEIVER, address], { stdout: "pipe", stderr: "inherit" });
     const reader = child.stdout.getReader();

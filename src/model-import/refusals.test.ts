@@ -26,6 +26,8 @@ import {
 import { type MadeEntry, makeZip } from "../testing/zip-maker.ts";
 import { importModel } from "./import-worker.ts";
 
+/** Checkpoints that are refused, and the reason that is given. */
+
 let root: string;
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), "shruti-refusals-"));

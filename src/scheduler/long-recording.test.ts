@@ -14,6 +14,8 @@ import { parseSrt, parseVtt } from "../testing/subtitle-parsers.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
+/** A recording with more chunks than a slice of them. */
+
 const open = testAppOpener();
 
 const CHUNK_MS = 5_000;

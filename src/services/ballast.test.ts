@@ -70,14 +70,14 @@ describe("the ballast", () => {
     expect(existsSync(join(folder, "nothing"))).toBe(false);
   });
 
-  test.skipIf(process.geteuid?.() !== 0)("of another owner is left as it is", async () => {
+  test.skipIf(process.geteuid?.() !== 0)("of another owner is left as it is (needs root)", async () => {
     writeFileSync(path(), "x");
     Bun.spawnSync(["chown", "65534", path()]);
     expect(await fillBallast(folder, MIB)).toMatchObject({ isForeign: true });
   });
 
   test.skipIf(!mayMountDisks())(
-    "takes no space of a disk that has little, and a sixteenth of a small one",
+    "takes no space of a disk that has little, and a sixteenth of a small one (needs root on Linux)",
     async () => {
       expect(mountSmallDisk(folder, 64)).toBe(true);
       try {

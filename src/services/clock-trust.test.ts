@@ -312,7 +312,7 @@ test("hundreds of leaps keep the state small, and delay only what was made under
 describe("what an appliance keeps", () => {
   const DAYS = Number(process.env.SHRUTI_CLOCK_DAYS ?? 0);
   test.skipIf(DAYS === 0)(
-    "while its clock leaps for a long time",
+    "while its clock leaps for a long time (needs SHRUTI_CLOCK_DAYS)",
     async () => {
       const seed = Number(Date.now() % 1_000_000);
       let drawn = 0;

@@ -17,7 +17,7 @@ function asNobody(name: "unusableParts" | "unwritableFolders"): string[] {
 }
 
 test.skipIf(process.geteuid?.() !== 0)(
-  "parts of another owner are found, with what does not work because of them",
+  "parts of another owner are found, with what does not work because of them (needs root)",
   () => {
     chmodSync(folder, 0o755);
     chownSync(folder, NOBODY, NOBODY);

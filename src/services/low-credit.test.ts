@@ -4,6 +4,8 @@ import { apiClient } from "../testing/api-client.ts";
 import { openTestApp } from "../testing/open-test-app.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 
+/** The line in the log and the metric that say that credit is low. */
+
 /** Ends work until the credit of an organization is low. */
 test("low credit is logged once for each grant, and is a metric", async () => {
   const lines: string[] = [];

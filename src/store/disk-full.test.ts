@@ -35,9 +35,11 @@ test("a full database and a full disk are recognized, also as the cause of anoth
 });
 
 /** SQLite reports a file that may not grow (EFBIG) with the same code as a used-up quota (EDQUOT). */
-test.skipIf(process.platform !== "linux")("a database whose file may not grow counts as a full disk", () => {
-  const folder = mkdtempSync(join(tmpdir(), "shruti-disk-full-"));
-  const script = `
+test.skipIf(process.platform !== "linux")(
+  "a database whose file may not grow counts as a full disk (needs Linux)",
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), "shruti-disk-full-"));
+    const script = `
     const { isDiskFull } = await import(${JSON.stringify(`${import.meta.dir}/disk-full.ts`)});
     const database = new (await import("bun:sqlite")).Database(${JSON.stringify(join(folder, "test.db"))});
     database.run("PRAGMA journal_mode = WAL");
@@ -47,11 +49,12 @@ test.skipIf(process.platform !== "linux")("a database whose file may not grow co
     } catch (error) {
       console.log(error.code, isDiskFull(error));
     }`;
-  const limits = "trap '' XFSZ; ulimit -f 256";
-  const child = Bun.spawnSync(["sh", "-c", `${limits}; exec "$0" -e "$1"`, process.execPath, script]);
-  rmSync(folder, { recursive: true });
-  expect(child.stdout.toString()).toBe("SQLITE_IOERR_WRITE true\n");
-});
+    const limits = "trap '' XFSZ; ulimit -f 256";
+    const child = Bun.spawnSync(["sh", "-c", `${limits}; exec "$0" -e "$1"`, process.execPath, script]);
+    rmSync(folder, { recursive: true });
+    expect(child.stdout.toString()).toBe("SQLITE_IOERR_WRITE true\n");
+  },
+);
 
 test("other failures do not count as a full disk, and an error that is its own cause ends the search", () => {
   const missing = failureOf(() => openSync("/nowhere/at/all", "r"));

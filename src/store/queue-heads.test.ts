@@ -7,6 +7,8 @@ import {
   listQueuePositions,
 } from "./transcriptions.ts";
 
+/** The query for the heads of the queue. */
+
 const database = openDatabase(":memory:");
 const { store, sqlite } = database;
 afterAll(() => database.close());

@@ -223,7 +223,7 @@ test("a migration that fails changes nothing and leaves no backup behind", async
 });
 
 test.skipIf(!mayMountDisks())(
-  "a disk without space for the backup, or for the migration, is reported, and nothing changes",
+  "a disk without space for the backup, or for the migration, is reported, and nothing changes (needs root on Linux)",
   async () => {
     const disk = join(path, "..");
     const filler = join(disk, "filler");

@@ -1,7 +1,6 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
-
-const ROOT = join(import.meta.dirname, "../..");
+import { NATIVE_DIR } from "./native-files.ts";
 
 /**
  * Runs a scenario of whisper-test-child.ts with the native files of the build, in a process of its own, and returns the
@@ -18,7 +17,7 @@ export async function askWhisperChild<T>(
   script = "whisper-test-child.ts",
 ): Promise<T> {
   const path = join(import.meta.dirname, script);
-  const command = [process.execPath, path, join(ROOT, "build/native"), scenario, JSON.stringify(request)];
+  const command = [process.execPath, path, NATIVE_DIR, scenario, JSON.stringify(request)];
   const child = Bun.spawn([...wrapper, ...command], { stdout: "pipe", stderr: "pipe", timeout: limitMs });
   const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
   expect({ code: await child.exited, stderr }).toEqual({ code: 0, stderr: "" });

@@ -6,6 +6,8 @@ import { ROOT } from "./documents.ts";
 import { openTestApp, type TestApp } from "./open-test-app.ts";
 import { scriptedAudio } from "./scripted-engine.ts";
 
+/** The OpenAPI document, read by linters and generators of clients. */
+
 /** Linters and generators with their own packages: they need another version of TypeScript than this program. */
 const SOURCE = join(ROOT, "scripts/openapi");
 /** Where the packages are installed and the clients are made. */

@@ -57,7 +57,7 @@ const run = (...command: string[]) => {
   return { exitCode, said: exitCode === 0 ? "" : `${stdout}${stderr}` };
 };
 
-describe.skipIf(!hasPrometheus)("with Debian's package prometheus", () => {
+describe.skipIf(!hasPrometheus)("with Debian's package prometheus (needs the package prometheus)", () => {
   test("promtool accepts config and rules, and every alert fires when it is provoked", () => {
     expect(run("promtool", "check", "config", "prometheus.yml")).toEqual({ exitCode: 0, said: "" });
     expect(run("promtool", "test", "rules", "alerts.test.yml")).toEqual({ exitCode: 0, said: "" });

@@ -185,7 +185,7 @@ for (const standard of [NARROW, WIDE]) {
     ];
     for (const [ending, standards] of containers) {
       test.skipIf(ffmpeg === null || !standards.includes(standard))(
-        `pauses in a file .${ending}`,
+        `pauses in a file .${ending} (needs an ffmpeg with the encoder)`,
         async () => {
           const inner = write(
             magic,

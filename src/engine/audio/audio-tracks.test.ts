@@ -107,7 +107,7 @@ const CONTAINERS: [suffix: string, ...options: string[]][] = [
   ["ogg", "-c:a", "libvorbis"],
 ];
 
-describe.skipIf(ffmpeg === null)("audio tracks", () => {
+describe.skipIf(ffmpeg === null)("audio tracks (needs ffmpeg)", () => {
   test.each(CONTAINERS)("%s: a silent first track is passed over", async (suffix, ...options) => {
     const { hertz, durationMs, reading } = await heard(fileOf(suffix, [SILENT, LOW], ...options));
     expect({ hertz, reading }).toEqual({ hertz: 440, reading: { track: 1, leftOut: [] } });
@@ -220,7 +220,7 @@ async function sideBySide(path: string) {
 
 const LATE = ["-itsoffset", "1.5"];
 
-describe.skipIf(ffmpeg === null)("all audio tracks", () => {
+describe.skipIf(ffmpeg === null)("all audio tracks (needs ffmpeg)", () => {
   test.each(CONTAINERS)("%s: each with sound becomes a channel", async (suffix, ...options) => {
     const same = { ...HIGH, seconds: 2 };
     const { hertz, durationMs, reading, channels } = await sideBySide(

@@ -120,7 +120,7 @@ async function expectShort(container: Container, seconds: number): Promise<void>
   expect(outcome.durationMs).toBeLessThanOrEqual(50 + (container.frameMs ?? 0));
 }
 
-describe.skipIf(Bun.which("ffmpeg") === null)("containers", () => {
+describe.skipIf(Bun.which("ffmpeg") === null)("containers (needs ffmpeg)", () => {
   for (const container of CONTAINERS) {
     test(container.name, async () => {
       await expectTricks(container);

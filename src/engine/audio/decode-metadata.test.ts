@@ -86,7 +86,7 @@ const CONTAINERS = [
   ["Matroska video", "mkv", ["-c:a", "flac"]],
 ] as const;
 
-describe.skipIf(ffmpeg === null)("hostile metadata", () => {
+describe.skipIf(ffmpeg === null)("hostile metadata (needs ffmpeg)", () => {
   test.each(CONTAINERS)("%s", async (_name, ending, options) => {
     const encode = (name: string, ...more: string[]): string => {
       const path = join(folder, `${name}.${ending}`);

@@ -112,7 +112,7 @@ const MONO: Form = { rateHz: 16_000, channels: 1 };
 const STEREO: Form = { rateHz: 48_000, channels: 2 };
 
 describe.skipIf(ffmpeg === null)(
-  "two recordings joined byte by byte, the second with other channels and rate",
+  "two recordings joined byte by byte, the second with other channels and rate (needs ffmpeg)",
   () => {
     const joined: [name: string, ending: string, encoder: string, more: string[]][] = [
       ["WAV", "wav", "pcm_s16le", []],
@@ -192,7 +192,7 @@ describe.skipIf(ffmpeg === null)(
   },
 );
 
-describe.skipIf(ffmpeg === null)("gaps in time", () => {
+describe.skipIf(ffmpeg === null)("gaps in time (needs ffmpeg)", () => {
   /** Sound of 4 s; the time stamps of its second half are later. */
   function withGap(ending: string, encoder: string, gapSeconds: number): string {
     const path = join(folder, `gap-${made++}.${ending}`);
@@ -283,39 +283,42 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
   });
 });
 
-describe.skipIf(ffmpeg === null)("pauses that a recorder writes as a frame every 400 ms", () => {
-  const containers: [ending: string, encoder: string][] = [
-    ["webm", "libopus"],
-    ["mka", "libopus"],
-    ["mp4", "libopus"],
-    ["ogg", "libopus"],
-    ["mkv", "pcm_s16le"],
-    ["mka", "flac"],
-    ["mp4", "aac"],
-    ["flv", "aac"],
-    ["ts", "aac"],
-  ];
-  test.each(containers)("%s, %s", async (ending, encoder) => {
-    const path = join(folder, `pauses-${made++}.${ending}`);
-    const source = "aevalsrc='if(between(t,2,12),0,0.5*sin(2*PI*if(lt(t,2),440,1000)*t))':s=48000:d=14.4";
-    const pause = "asetnsamples=n=960,aselect='not(between(t,2,12))+not(mod(n,20))'";
-    run("-f", "lavfi", "-i", source, "-af", pause, "-c:a", encoder, path);
-    await expectTones(path, 14_400, [
-      { hertz: 440, atMs: 1_000 },
-      { hertz: 1_000, atMs: 12_150 },
-      { hertz: 1_000, atMs: 13_900 },
-    ]);
-    const output = join(folder, `heard-${made++}.pcm`);
-    await decodeAudio(nativeFiles, path, { output, ...LIMITS });
-    // Frames that codecs fill with sound of the next one end before.
-    for (const atMs of [2_300, 5_000, 8_000, 11_000]) {
-      expect(strength(soundAt(output, atMs), 440)).toBeLessThan(0.01);
-      expect(strength(soundAt(output, atMs), 1_000)).toBeLessThan(0.01);
-    }
-  });
-});
+describe.skipIf(ffmpeg === null)(
+  "pauses that a recorder writes as a frame every 400 ms (needs ffmpeg)",
+  () => {
+    const containers: [ending: string, encoder: string][] = [
+      ["webm", "libopus"],
+      ["mka", "libopus"],
+      ["mp4", "libopus"],
+      ["ogg", "libopus"],
+      ["mkv", "pcm_s16le"],
+      ["mka", "flac"],
+      ["mp4", "aac"],
+      ["flv", "aac"],
+      ["ts", "aac"],
+    ];
+    test.each(containers)("%s, %s", async (ending, encoder) => {
+      const path = join(folder, `pauses-${made++}.${ending}`);
+      const source = "aevalsrc='if(between(t,2,12),0,0.5*sin(2*PI*if(lt(t,2),440,1000)*t))':s=48000:d=14.4";
+      const pause = "asetnsamples=n=960,aselect='not(between(t,2,12))+not(mod(n,20))'";
+      run("-f", "lavfi", "-i", source, "-af", pause, "-c:a", encoder, path);
+      await expectTones(path, 14_400, [
+        { hertz: 440, atMs: 1_000 },
+        { hertz: 1_000, atMs: 12_150 },
+        { hertz: 1_000, atMs: 13_900 },
+      ]);
+      const output = join(folder, `heard-${made++}.pcm`);
+      await decodeAudio(nativeFiles, path, { output, ...LIMITS });
+      // Frames that codecs fill with sound of the next one end before.
+      for (const atMs of [2_300, 5_000, 8_000, 11_000]) {
+        expect(strength(soundAt(output, atMs), 440)).toBeLessThan(0.01);
+        expect(strength(soundAt(output, atMs), 1_000)).toBeLessThan(0.01);
+      }
+    });
+  },
+);
 
-describe.skipIf(ffmpeg === null)("packets of Ogg that were not transmitted", () => {
+describe.skipIf(ffmpeg === null)("packets of Ogg that were not transmitted (needs ffmpeg)", () => {
   // Of Opus, a packet of one byte says that there is nothing; of both, a packet may have no byte, or may be missing.
   const cases: [
     codec: string,
@@ -448,7 +451,7 @@ function oggChecksum(page: Buffer): number {
   return sum >>> 0;
 }
 
-describe.skipIf(ffmpeg === null)("a clock that begins late, or before zero", () => {
+describe.skipIf(ffmpeg === null)("a clock that begins late, or before zero (needs ffmpeg)", () => {
   const containers: [ending: string, encoder: string, more?: string[]][] = [
     ["webm", "libopus"],
     ["webm", "libopus", ["-live", "1"]],
@@ -555,7 +558,7 @@ function rewriteClusterTimes(bytes: Buffer, change: (timeMs: number, index: numb
   return out;
 }
 
-describe.skipIf(ffmpeg === null)("time stamps that jump", () => {
+describe.skipIf(ffmpeg === null)("time stamps that jump (needs ffmpeg)", () => {
   const seconds = 12;
   let original: Buffer;
   beforeAll(() => {

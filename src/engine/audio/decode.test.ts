@@ -167,25 +167,28 @@ const FORMATS: Format[] = [
   },
 ];
 
-describe.skipIf(systemFfmpeg === null || sox === null)("formats", () => {
+describe.skipIf(systemFfmpeg === null || sox === null)("formats (needs ffmpeg and sox)", () => {
   for (const format of FORMATS) {
     const { name, encoder } = format;
-    test.skipIf(!encoders.includes(` ${encoder} `))(`${name} decodes to its whole length`, async () => {
-      const codec = format.options.includes("-c:a") ? [] : ["-c:a", encoder];
-      const path = encode(name, ...codec, ...format.options);
-      const decoded = await decode(path);
-      expect(Math.abs(decoded.durationMs - 10_000)).toBeLessThanOrEqual(format.toleranceMs ?? 1);
-      expect(decoded.channels).toBe(format.channels ?? 2);
-      expect(decoded.measurements.truncated).toBe(false);
-      const samples = samplesOf(join(folder, "out.pcm"));
-      expect(samples.length).toBe(decoded.samples);
-      // The first tone, and the silence after it, are at the same times as in the recording.
-      const tone = rms(samples, 1, 2);
-      expect(tone).toBeGreaterThan(3_000);
-      expect(rms(samples, 3.12, 3.25)).toBeLessThan(tone / 5);
-      const counted = await countAudio(nativeFiles, path, LIMITS);
-      expect(Math.abs(counted.durationMs - decoded.durationMs)).toBeLessThanOrEqual(1);
-    });
+    test.skipIf(!encoders.includes(` ${encoder} `))(
+      `${name} decodes to its whole length (needs an ffmpeg with the encoder)`,
+      async () => {
+        const codec = format.options.includes("-c:a") ? [] : ["-c:a", encoder];
+        const path = encode(name, ...codec, ...format.options);
+        const decoded = await decode(path);
+        expect(Math.abs(decoded.durationMs - 10_000)).toBeLessThanOrEqual(format.toleranceMs ?? 1);
+        expect(decoded.channels).toBe(format.channels ?? 2);
+        expect(decoded.measurements.truncated).toBe(false);
+        const samples = samplesOf(join(folder, "out.pcm"));
+        expect(samples.length).toBe(decoded.samples);
+        // The first tone, and the silence after it, are at the same times as in the recording.
+        const tone = rms(samples, 1, 2);
+        expect(tone).toBeGreaterThan(3_000);
+        expect(rms(samples, 3.12, 3.25)).toBeLessThan(tone / 5);
+        const counted = await countAudio(nativeFiles, path, LIMITS);
+        expect(Math.abs(counted.durationMs - decoded.durationMs)).toBeLessThanOrEqual(1);
+      },
+    );
   }
 
   for (const [suffix, encoder] of [
@@ -193,7 +196,7 @@ describe.skipIf(systemFfmpeg === null || sox === null)("formats", () => {
     ["mp3", "libmp3lame"],
   ] as const)
     test.skipIf(!encoders.includes(` ${encoder} `))(
-      `${suffix} in a WAV that claims to hold 16-bit samples is found and decoded`,
+      `${suffix} in a WAV that claims to hold 16-bit samples is found and decoded (needs an ffmpeg with the encoder)`,
       async () => {
         const compressed = readFileSync(encode(`compressed.${suffix}`, "-c:a", encoder, "-b:a", "192k"));
         const whole = new Uint8Array(compressed.subarray(0, compressed.length - (compressed.length % 4)));
@@ -231,7 +234,7 @@ describe("AMR", () => {
   });
 });
 
-describe.skipIf(sox === null)("channels", () => {
+describe.skipIf(sox === null)("channels (needs sox)", () => {
   test("each channel goes to its own file, sample for sample", async () => {
     const path = made("two.wav", 16_000, 2, "sine 440 sine 800 vol 0.5");
     const decoded = await decode(path, { output: { directory: folder, channels: "separate" } });
@@ -311,7 +314,7 @@ describe("measurements", () => {
     expect(await highDb("low-telephone.wav", telephoned(speech))).toBeLessThan(-50);
   });
 
-  test.skipIf(sox === null)("telephone sound has hardly anything above 5 kHz", async () => {
+  test.skipIf(sox === null)("telephone sound has hardly anything above 5 kHz (needs sox)", async () => {
     const path = join(folder, "narrow.wav");
     output([sox ?? "", noise("wide.wav", 0.3), path, "sinc", "-3400"]);
     expect((await decode(path)).measurements.highFrequencyDb).toBeLessThan(-50);
@@ -364,12 +367,15 @@ describe("hostile files", () => {
     expect((await decode(path)).durationMs).toBe(1000);
   });
 
-  test.skipIf(systemFfmpeg === null)("a file with a video track only has no audio", async () => {
-    const path = join(folder, "silent.mp4");
-    const source = ["-f", "lavfi", "-i", "testsrc=size=64x64:rate=10:duration=1"];
-    output([systemFfmpeg ?? "", "-v", "error", "-y", ...source, "-c:v", "mpeg4", path]);
-    expect((await failure(decode(path))).reason).toBe("no_audio");
-  });
+  test.skipIf(systemFfmpeg === null)(
+    "a file with a video track only has no audio (needs ffmpeg)",
+    async () => {
+      const path = join(folder, "silent.mp4");
+      const source = ["-f", "lavfi", "-i", "testsrc=size=64x64:rate=10:duration=1"];
+      output([systemFfmpeg ?? "", "-v", "error", "-y", ...source, "-c:v", "mpeg4", path]);
+      expect((await failure(decode(path))).reason).toBe("no_audio");
+    },
+  );
 
   test("a WAV that breaks off is decoded up to its end", async () => {
     const path = cut(write("whole.wav", wav({ rate: 16_000, samples: 160_000 })), 0.5, "half.wav");
@@ -404,7 +410,7 @@ describe("hostile files", () => {
     ["cut.flac", ["-c:a", "flac"]],
   ] as const) {
     test.skipIf(systemFfmpeg === null || sox === null)(
-      `${name}: the first half of the file is decoded and reported as truncated`,
+      `${name}: the first half of the file is decoded and reported as truncated (needs ffmpeg and sox)`,
       async () => {
         const decoded = await decode(cut(encode(`whole-${name}`, ...options), 0.5, name));
         expect(decoded.durationMs).toBeGreaterThan(3_000);
@@ -415,7 +421,7 @@ describe("hostile files", () => {
   }
 
   test.skipIf(systemFfmpeg === null || sox === null)(
-    "an m4a that lost the index at its end is refused",
+    "an m4a that lost the index at its end is refused (needs ffmpeg and sox)",
     async () => {
       const path = cut(encode("whole-end.m4a", "-c:a", "aac"), 0.9, "cut-end.m4a");
       expect((await failure(decode(path))).reason).toBe("undecodable");

@@ -160,7 +160,7 @@ const LISTS: { name: string; edits: Edit[]; expected: (number | "silence")[] }[]
   },
 ];
 
-describe.skipIf(ffmpeg === null)("edit lists", () => {
+describe.skipIf(ffmpeg === null)("edit lists (needs ffmpeg)", () => {
   for (const [ending] of CONTAINERS) {
     test.each(LISTS)(`${ending}: $name`, async ({ edits, expected }) => {
       for (const version of [0, 1]) {

@@ -109,29 +109,32 @@ const FORMATS: [string, string[], string, number][] = [
   ["tta", [], "tta", 0],
 ];
 
-describe.skipIf(!canTest)("a stretch from a point", () => {
+describe.skipIf(!canTest)("a stretch from a point (needs ffmpeg)", () => {
   for (const [suffix, options, encoder, tolerance] of FORMATS) {
-    test.skipIf(!hasEncoder(encoder))(`${suffix} ${options.join(" ")}`, async () => {
-      const path = encode(suffix, ...options);
-      for (const channels of ["mix", "separate"] as const) {
-        const { tracks, outline, samples } = await decoded(path, channels);
-        expect(outline.points.length / 64).toBeGreaterThan(5);
-        const lanes = tracks.length;
-        for (const from of [0, 77, 4 * RATE, 11 * RATE + 7, 25 * RATE + 3333]) {
-          const sound = await play(path, channels, lanes, from, 2 * RATE, outline.points);
-          let worst = 0;
-          let sum = 0;
-          for (let index = 0; index < sound.length; index++) {
-            const wanted = tracks[index % lanes]?.[from + Math.floor(index / lanes)] ?? 0;
-            worst = Math.max(worst, Math.abs(wanted - (sound[index] ?? 0)));
-            sum += Math.abs(wanted);
+    test.skipIf(!hasEncoder(encoder))(
+      `${suffix} ${options.join(" ")} (needs an ffmpeg with the encoder)`,
+      async () => {
+        const path = encode(suffix, ...options);
+        for (const channels of ["mix", "separate"] as const) {
+          const { tracks, outline, samples } = await decoded(path, channels);
+          expect(outline.points.length / 64).toBeGreaterThan(5);
+          const lanes = tracks.length;
+          for (const from of [0, 77, 4 * RATE, 11 * RATE + 7, 25 * RATE + 3333]) {
+            const sound = await play(path, channels, lanes, from, 2 * RATE, outline.points);
+            let worst = 0;
+            let sum = 0;
+            for (let index = 0; index < sound.length; index++) {
+              const wanted = tracks[index % lanes]?.[from + Math.floor(index / lanes)] ?? 0;
+              worst = Math.max(worst, Math.abs(wanted - (sound[index] ?? 0)));
+              sum += Math.abs(wanted);
+            }
+            expect(sum / sound.length).toBeGreaterThan(1000);
+            expect(worst, `from ${from} in ${channels}`).toBeLessThanOrEqual(tolerance);
           }
-          expect(sum / sound.length).toBeGreaterThan(1000);
-          expect(worst, `from ${from} in ${channels}`).toBeLessThanOrEqual(tolerance);
+          expect(samples).toBeGreaterThanOrEqual(SECONDS * RATE);
         }
-        expect(samples).toBeGreaterThanOrEqual(SECONDS * RATE);
-      }
-    });
+      },
+    );
   }
 
   test("that reaches over the end is silent there, and one behind it as a whole", async () => {
@@ -210,7 +213,7 @@ describe.skipIf(!canTest)("a stretch from a point", () => {
   });
 });
 
-describe.skipIf(!canTest)("an outline", () => {
+describe.skipIf(!canTest)("an outline (needs ffmpeg)", () => {
   test("has the loudness of each stretch, in each channel", async () => {
     const path = join(folder, "steps.wav");
     const step = (left: number, right: number) =>

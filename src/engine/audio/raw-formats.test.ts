@@ -96,7 +96,7 @@ const SIGNED: [suffix: string, ...options: string[]][] = [
   ["aac", "-c:a", "aac"],
 ];
 
-describe.skipIf(ffmpeg === null)("a recording without a header", () => {
+describe.skipIf(ffmpeg === null)("a recording without a header (needs ffmpeg)", () => {
   let original: Int16Array;
   beforeAll(async () => {
     // Telephone sound, because most of the formats carry no more.

@@ -72,7 +72,7 @@ describe("WAV", () => {
   }
 });
 
-describe.skipIf(ffmpeg === null)("containers", () => {
+describe.skipIf(ffmpeg === null)("containers (needs ffmpeg)", () => {
   const encoded: [ending: string, encoder: string, more?: string[]][] = [
     ["m4a", "aac"],
     ["m4a", "alac"],

@@ -21,7 +21,7 @@ async function mappedWith(environment: Record<string, string>): Promise<string[]
 const CARRIED = ["carried-libstdc++.so.6", "carried-libgcc_s.so.1"];
 
 test.skipIf(process.platform !== "linux")(
-  "the machine's C++ run time is used if it has one",
+  "the machine's C++ run time is used if it has one (needs Linux)",
   async () => {
     const mapped = await mappedWith({});
     for (const name of ["onnx.addon", "libonnxruntime.so"]) expect(mapped).toContain(name);
@@ -31,7 +31,7 @@ test.skipIf(process.platform !== "linux")(
 );
 
 test.skipIf(process.platform !== "linux")(
-  "the embedded C++ run time is used if the machine has no usable one",
+  "the embedded C++ run time is used if the machine has no usable one (needs Linux)",
   async () => {
     const broken = mkdtempSync(join(tmpdir(), "shruti-libraries-"));
     for (const name of ["libstdc++.so.6", "libgcc_s.so.1"]) writeFileSync(join(broken, name), "");

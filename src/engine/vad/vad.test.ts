@@ -17,9 +17,6 @@ const SAMPLES = [join(ROOT, "models/samples"), join(ROOT, "../shared/demo-model/
   existsSync(join(path, "transcripts.tsv")),
 );
 const DATA = join(ROOT, "../shared/data");
-if (SAMPLES === undefined)
-  console.warn("vad.test.ts: labelled recordings are left out: models/samples is missing");
-if (!existsSync(DATA)) console.warn("vad.test.ts: real recordings are left out: ../shared/data is missing");
 
 let folder: string;
 let nativeFiles: NativeFiles;
@@ -55,30 +52,33 @@ function detect(path: string, options?: SpeechOptions): Promise<SpeechRegion[]> 
 
 const seconds = (samples: number) => samples / 16_000;
 
-test.skipIf(SAMPLES === undefined)("speech that is longer than the window is cut between words", async () => {
-  const [path = ""] = await decode(samplePath("04-en"));
-  const samples = samplesOf(path);
-  const stretch = (start: number, end: number) => samples.subarray(start * 16_000, end * 16_000);
-  // The end of one utterance and the beginning of the next, with a pause in between that is too short to end a region.
-  const [, first, second] = utterancesIn("04-en");
-  const [end = 0, start = 0] = [first?.end, second?.start];
-  const said = [stretch(end - 0.91, end), new Int16Array(0.15 * 16_000), stretch(start, start + 0.74)];
-  const glued = new Int16Array(said.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of said) {
-    glued.set(part, at);
-    at += part.length;
-  }
-  const made = pcm(glued);
-  expect(await detect(made)).toHaveLength(1);
-  const [before, after, ...more] = await detect(made, {
-    limits: { maxSamples: 1.3 * 16_000, gapSamples: 6_400 },
-  });
-  expect(more).toEqual([]);
-  expect(seconds(before?.endSample ?? 0)).toBeGreaterThan(0.85);
-  expect(seconds(before?.endSample ?? 0)).toBeLessThan(1.12);
-  expect(after?.startSample).toBe(before?.endSample ?? 0);
-});
+test.skipIf(SAMPLES === undefined)(
+  "speech that is longer than the window is cut between words (needs models/samples)",
+  async () => {
+    const [path = ""] = await decode(samplePath("04-en"));
+    const samples = samplesOf(path);
+    const stretch = (start: number, end: number) => samples.subarray(start * 16_000, end * 16_000);
+    // The end of one utterance and the beginning of the next, with a pause in between that is too short to end a region.
+    const [, first, second] = utterancesIn("04-en");
+    const [end = 0, start = 0] = [first?.end, second?.start];
+    const said = [stretch(end - 0.91, end), new Int16Array(0.15 * 16_000), stretch(start, start + 0.74)];
+    const glued = new Int16Array(said.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const part of said) {
+      glued.set(part, at);
+      at += part.length;
+    }
+    const made = pcm(glued);
+    expect(await detect(made)).toHaveLength(1);
+    const [before, after, ...more] = await detect(made, {
+      limits: { maxSamples: 1.3 * 16_000, gapSamples: 6_400 },
+    });
+    expect(more).toEqual([]);
+    expect(seconds(before?.endSample ?? 0)).toBeGreaterThan(0.85);
+    expect(seconds(before?.endSample ?? 0)).toBeLessThan(1.12);
+    expect(after?.startSample).toBe(before?.endSample ?? 0);
+  },
+);
 
 describe("no speech is found in", () => {
   test("digital silence", async () => {
@@ -101,7 +101,7 @@ describe("no speech is found in", () => {
     expect(await detect(pcm(new Int16Array(100)))).toEqual([]);
   });
 
-  test.skipIf(!existsSync(DATA))("recorded noise", async () => {
+  test.skipIf(!existsSync(DATA))("recorded noise (needs ../shared/data)", async () => {
     const [path = ""] = await decode(join(DATA, "audio/noise2.wav"));
     expect(await detect(path)).toEqual([]);
   });
@@ -117,7 +117,7 @@ function utterances(folder: string): Utterance[] {
   });
 }
 
-describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
+describe.skipIf(SAMPLES === undefined)("labelled recordings (needs models/samples)", () => {
   test("every utterance is found completely, and most of the silence is left out", async () => {
     const all = utterances(SAMPLES ?? "");
     let regionSeconds = 0;
@@ -207,7 +207,7 @@ function uncovered(regions: SpeechRegion[], start: number, end: number): number 
 }
 
 test.skipIf(!existsSync(DATA))(
-  "speech after a minute of loud noise is found from its beginning",
+  "speech after a minute of loud noise is found from its beginning (needs ../shared/data)",
   async () => {
     const [noisePath = ""] = await decode(join(DATA, "audio/noise2.wav"));
     const [speechPath = ""] = await decode(join(DATA, "audio/jfk.wav"));
@@ -228,7 +228,7 @@ test.skipIf(!existsSync(DATA))(
 );
 
 test.skipIf(!existsSync(DATA))(
-  "in a minute of real speech, silences of over a second are left out",
+  "in a minute of real speech, silences of over a second are left out (needs ../shared/data)",
   async () => {
     const [path = ""] = await decode(join(DATA, "audio/silero_test.wav"));
     const regions = await detect(path);

@@ -116,7 +116,7 @@ describe.each([
   ["Whisper base (SHRUTI_REAL_MODEL)", process.env.SHRUTI_REAL_MODEL ?? "", ["en", "hi", "ta", "gu"]],
 ])("with %s", (_, model, languages) => {
   test.skipIf(!existsSync(model))(
-    "a chunk costs at most two and a half times as much as clear speech, whatever is in it",
+    "a chunk costs at most two and a half times as much as clear speech, whatever is in it (needs SHRUTI_REAL_MODEL)",
     async () => {
       const sounds: Sound[] = languages.flatMap((language) => [
         ...Object.entries(worstSounds()).map(([name, wav]) => ({ name, language, wav })),

@@ -139,7 +139,7 @@ async function compile(options: string[]): Promise<string> {
 for (const { name, needs, options, mostError, rounded, hasShorts, tiles } of TARGETS) {
   const canRun = process.arch === "x64" && needs.every((flag) => FLAGS.has(flag));
   test.if(canRun)(
-    `the kernels for ${name} compute what they should, and touch no memory of others`,
+    `the kernels for ${name} compute what they should, and touch no memory of others (needs a processor with its instructions)`,
     async () => {
       const probe = await compile(options);
       const result = await run(probe, ...(tiles ? [tiles] : []));

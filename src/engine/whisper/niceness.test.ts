@@ -13,7 +13,7 @@ const CHILD_LIMIT_MS = 300_000;
 const HIGHEST = 7;
 
 test.skipIf(getPriority() + HIGHEST > 19)(
-  "all threads of a transcription have its niceness, also those that an earlier one with another niceness has left",
+  "all threads of a transcription have its niceness, also those that an earlier one with another niceness has left (needs a run that is not nice)",
   async () => {
     const options = [
       { niceness: 4, lanes: 2, laneThreads: 2 },

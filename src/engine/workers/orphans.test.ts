@@ -22,7 +22,7 @@ async function abandoned(environment: Record<string, string>): Promise<number> {
 const isAlive = (pid: number) => existsSync(`/proc/${pid}/exe`);
 
 test.if(existsSync("/proc/self/exe"))(
-  "a decoder whose program is gone is ended; a decoder of this process, and what others run with the same program, are not",
+  "a decoder whose program is gone is ended; a decoder of this process, and what others run with the same program, are not (needs Linux)",
   async () => {
     copyFileSync(Bun.which("sleep") ?? "/bin/sleep", program);
     chmodSync(program, 0o755);

@@ -29,6 +29,8 @@ import type {
   UsageDays,
 } from "../wire/console.ts";
 
+/** Sessions of an admin in the console, and what an admin can change there. */
+
 let testApp: TestApp;
 const lines: string[] = [];
 /** The test's requests come through a trusted proxy, so that they can come from anywhere. */

@@ -8,6 +8,8 @@ import { until } from "../../testing/scheduler-kit.ts";
 import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
 import { testAppOpener } from "../../testing/test-app-opener.ts";
 
+/** The bounds of the OpenAI layer and of requests that wait. */
+
 const openApp = testAppOpener();
 const PATH = "/openai/v1/audio/transcriptions";
 

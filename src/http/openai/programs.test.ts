@@ -8,6 +8,8 @@ import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
 import { PROGRAM_FORMS, type ProgramForm } from "../../testing/openai-programs.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
 
+/** Programs of others that use the OpenAI layer. */
+
 const TEXT = "नमस्ते दुनिया";
 /** What an admin sets for the programs that need it. */
 const SETTINGS = {

@@ -4,6 +4,8 @@ import { apiClient } from "../../testing/api-client.ts";
 import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
 
+/** OpenAI's own client against the OpenAI layer. */
+
 let testApp: TestApp;
 let openai: OpenAI;
 beforeAll(async () => {

@@ -38,7 +38,7 @@ describe("/docs", () => {
   });
 
   test.skipIf(browser === undefined)(
-    "shows the interface, and no request leaves the host",
+    "shows the interface, and no request leaves the host (needs Chromium)",
     async () => {
       const { requests, text, errors } = await visitPage(
         browser ?? "",

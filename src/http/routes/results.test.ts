@@ -4,6 +4,8 @@ import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
 import { expectRefusal } from "../../testing/scenarios.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
 
+/** Results in all their formats. */
+
 let testApp: TestApp;
 let path: string;
 let id: string;

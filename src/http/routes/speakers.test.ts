@@ -4,6 +4,8 @@ import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
 import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
 import type { TranscriptionCreate } from "../wire/schemas.ts";
 
+/** Speakers in requests and results. */
+
 const TALK: Script = { seconds: 3, text: "नमस्ते आप कैसे हैं मैं ठीक हूँ", speakers: [4, 2] };
 let testApp: TestApp;
 let client: ApiClient;

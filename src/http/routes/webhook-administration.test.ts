@@ -10,6 +10,8 @@ import { scriptedAudio } from "../../testing/scripted-engine.ts";
 import { startReceiver } from "../../testing/webhook-kit.ts";
 import type { RotatedSecret, WebhookEndpoint, WebhookEndpointList } from "../wire/schemas.ts";
 
+/** Webhook endpoints that clients administer over HTTP. */
+
 const PATH = "/v1/webhook_endpoints";
 let testApp: TestApp;
 let client: TestClient;

@@ -5,6 +5,8 @@ import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
 import { BENCH_WEBHOOKS, isAuthentic, type Receiver, startReceiver } from "../../testing/webhook-kit.ts";
 import type { Transcription, WebhookEndpoint } from "../wire/schemas.ts";
 
+/** Events of webhooks, from the request that names an endpoint to the receiver. */
+
 let app: TestApp | undefined;
 let receiver: Receiver | undefined;
 afterEach(async () => {

@@ -663,7 +663,7 @@ test("models without weights are named as missing", async () => {
 });
 
 test.skipIf(!mayMountDisks())(
-  "on a full disk the store keeps its backups, and a restore changes nothing",
+  "on a full disk the store keeps its backups, and a restore changes nothing (needs root on Linux)",
   async () => {
     mkdirSync(store());
     expect(mountSmallDisk(store(), 5)).toBe(true);

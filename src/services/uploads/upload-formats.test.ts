@@ -61,7 +61,7 @@ async function send(bytes: Uint8Array): Promise<Outcome> {
 describe("formats", () => {
   for (const format of ENCODED_FORMATS) {
     test.skipIf(!encoders.has(format.encoder))(
-      `${format.name} is verified with its true duration`,
+      `${format.name} is verified with its true duration (needs an ffmpeg with the encoder)`,
       async () => {
         const source = makeWav({ seconds: SECONDS, channels: 2 });
         const outcome = await send(readFileSync(encodeFormat(folder, source, format)));
@@ -72,7 +72,7 @@ describe("formats", () => {
   }
 
   test.skipIf(!encoders.has("libmp3lame"))(
-    "an MP3 whose bit rate changes is verified with its true duration",
+    "an MP3 whose bit rate changes is verified with its true duration (needs an ffmpeg with the encoder)",
     async () => {
       const parts = [32, 128].map((kilobits) => {
         const options = [
@@ -159,29 +159,53 @@ describe("hostile and broken", () => {
   const mp4 = (name: string, encoder: string, options: string[]) => () =>
     readFileSync(encodeFormat(folder, whole, { name, encoder, options, channels: 1, toleranceMs: 0 }));
 
-  test.skipIf(!encoders.has("aac"))("an encrypted MP4 is refused", async () => {
-    const key = ["-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "76a6c65c5ea762046bd749a2e632ccbb"];
-    const make = mp4("encrypted.mp4", "aac", [...key, "-encryption_kid", "a7e61c373e219033c21091fa607bf3b8"]);
-    expect(await send(make())).toMatchObject({ state: "rejected", code: "audio_decode_failed" });
-  });
+  test.skipIf(!encoders.has("aac"))(
+    "an encrypted MP4 is refused (needs an ffmpeg with the encoder)",
+    async () => {
+      const key = [
+        "-encryption_scheme",
+        "cenc-aes-ctr",
+        "-encryption_key",
+        "76a6c65c5ea762046bd749a2e632ccbb",
+      ];
+      const make = mp4("encrypted.mp4", "aac", [
+        ...key,
+        "-encryption_kid",
+        "a7e61c373e219033c21091fa607bf3b8",
+      ]);
+      expect(await send(make())).toMatchObject({ state: "rejected", code: "audio_decode_failed" });
+    },
+  );
 
-  test.skipIf(!encoders.has("aac"))("a video without sound is refused", async () => {
-    const path = join(folder, "silent.mp4");
-    const picture = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "mpeg4"];
-    Bun.spawnSync([Bun.which("ffmpeg") ?? "", "-v", "error", "-y", ...picture, path]);
-    expect(await send(readFileSync(path))).toMatchObject({ state: "rejected", code: "audio_decode_failed" });
-  });
+  test.skipIf(!encoders.has("aac"))(
+    "a video without sound is refused (needs an ffmpeg with the encoder)",
+    async () => {
+      const path = join(folder, "silent.mp4");
+      const picture = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "mpeg4"];
+      Bun.spawnSync([Bun.which("ffmpeg") ?? "", "-v", "error", "-y", ...picture, path]);
+      expect(await send(readFileSync(path))).toMatchObject({
+        state: "rejected",
+        code: "audio_decode_failed",
+      });
+    },
+  );
 
-  test.skipIf(!encoders.has("pcm_s16le"))("a MOV whose sound lies in another file is refused", async () => {
-    const path = join(folder, "reference.mov");
-    const other = join(folder, "other.mov");
-    const bytes = mp4("other.mov", "pcm_s16le", [])();
-    expect(await send(bytes)).toMatchObject({ state: "complete" });
-    writeFileSync(path, referringTo(bytes, other));
-    const seen = Bun.spawnSync([Bun.which("ffprobe") ?? "", "-v", "warning", path]).stderr.toString();
-    expect(seen).toContain("Skipped opening external track");
-    expect(await send(readFileSync(path))).toMatchObject({ state: "rejected", code: "audio_decode_failed" });
-  });
+  test.skipIf(!encoders.has("pcm_s16le"))(
+    "a MOV whose sound lies in another file is refused (needs an ffmpeg with the encoder)",
+    async () => {
+      const path = join(folder, "reference.mov");
+      const other = join(folder, "other.mov");
+      const bytes = mp4("other.mov", "pcm_s16le", [])();
+      expect(await send(bytes)).toMatchObject({ state: "complete" });
+      writeFileSync(path, referringTo(bytes, other));
+      const seen = Bun.spawnSync([Bun.which("ffprobe") ?? "", "-v", "warning", path]).stderr.toString();
+      expect(seen).toContain("Skipped opening external track");
+      expect(await send(readFileSync(path))).toMatchObject({
+        state: "rejected",
+        code: "audio_decode_failed",
+      });
+    },
+  );
 });
 
 /** A MOV with its data reference ("dref") replaced by an alias record of another file's path (QuickTime format). */
