@@ -3,6 +3,7 @@ import { apiClient } from "../../testing/api-client.ts";
 import { manualClock } from "../../testing/manual-clock.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
 import { expectRefusal, fingerprint } from "../../testing/scenarios.ts";
+import { until } from "../../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
 import type { UploadCreated } from "../wire/schemas.ts";
 
@@ -123,6 +124,85 @@ describe("an upload's token", () => {
         ...{ "HEAD of tus": 200, "tus creation": 201, PATCH: 204, HEAD: 200, PUT: 200, DELETE: 204 },
       });
     }
+  });
+});
+
+describe("a key that is revoked while the file arrives", () => {
+  type Sent = { path: string; method: string; headers?: Record<string, string>; parts: Uint8Array[] };
+  const halves = [AUDIO.subarray(0, HALF), AUDIO.subarray(HALF)];
+  const CASES: [name: string, sent: (created: UploadCreated) => Sent, status: number, storedBytes: number][] =
+    [
+      [
+        "PUT of the whole file",
+        ({ id }) => ({ path: `/storage/uploads/${id}`, method: "PUT", parts: halves }),
+        200,
+        AUDIO.length,
+      ],
+      [
+        "PUT of a part of it",
+        ({ id }) => ({
+          ...{ path: `/storage/uploads/${id}`, method: "PUT" },
+          parts: halves.map((part) => part.subarray(0, -1)),
+        }),
+        409,
+        AUDIO.length - 2,
+      ],
+      [
+        "tus creation with the file",
+        ({ id }) => ({
+          ...{ path: "/storage/tus", method: "POST", parts: halves },
+          headers: {
+            ...{ "upload-length": String(AUDIO.length), "upload-metadata": `upload_id ${btoa(id)}` },
+            "content-type": "application/offset+octet-stream",
+          },
+        }),
+        201,
+        AUDIO.length,
+      ],
+      [
+        "tus PATCH",
+        ({ id }) => ({
+          ...{ path: `/storage/tus/${id}`, method: "PATCH", parts: halves },
+          headers: { "upload-offset": "0", "content-type": "application/offset+octet-stream" },
+        }),
+        204,
+        AUDIO.length,
+      ],
+    ];
+  test.each(CASES)("does not end it: %s", async (_name, sentFor, status, storedBytes) => {
+    const testApp = await openApp();
+    const { apiKeys, uploads } = testApp.app.services;
+    const { id: keyId, key } = apiKeys.createKey({ projectId: testApp.project.id, name: "short" });
+    const created = await apiClient(testApp.as(key)).createUpload(AUDIO.length);
+    const { authorization } = created.upload.headers as { authorization: string };
+    const sent = sentFor(created);
+    const headers = { ...TUS, authorization, ...sent.headers };
+    if (sent.method === "PATCH") await uploads.openFile(created.id);
+    const body = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        controller.enqueue(sent.parts[0] as Uint8Array);
+        await until("the upload is received", () => uploads.receiving() === 1);
+        apiKeys.revokeKey(keyId);
+        controller.enqueue(sent.parts[1] as Uint8Array);
+        controller.close();
+      },
+    });
+    const answer = await testApp.fetch(sent.path, { method: sent.method, headers, body });
+    expect(answer.status).toBe(status);
+    if (sent.method === "PUT" && status === 200) {
+      expect(await answer.json()).toEqual({
+        id: created.id,
+        object: "upload",
+        state: "allocated",
+        bytes: AUDIO.length,
+      });
+    }
+    expect(await uploads.storedBytes(created.id)).toBe(storedBytes);
+    // The token ended with the key: the next request is refused, and another key of the project completes the upload.
+    const next = await testApp.fetch(`/storage/uploads/${created.id}`, { method: "HEAD", headers });
+    expect(next.status).toBe(401);
+    const completed = await testApp.as(testApp.key)(`/v1/uploads/${created.id}/complete`, { method: "POST" });
+    expect(completed.status).toBe(storedBytes === AUDIO.length ? 200 : 409);
   });
 });
 

@@ -1,5 +1,6 @@
 import { AppError } from "../../domain/errors.ts";
 import { type RawFormat, rawFormatOf } from "../../domain/raw-formats.ts";
+import type { UploadRow } from "../../store/uploads.ts";
 import { toUploadResponse } from "../routes/uploads.ts";
 import {
   bearerToken,
@@ -51,8 +52,7 @@ export async function handlePut(
     await deps.uploads.discardBytes(uploadId);
     return new Response(null, { status: 204 });
   }
-  await receiveWhole(deps, uploadId, input);
-  return Response.json(toUploadResponse(deps.uploads.authorize(uploadId, bearerToken(request))));
+  return Response.json(toUploadResponse(await receiveWhole(deps, upload, input)));
 }
 
 /** Returns the format that a request names for a file without a signature: its media type goes before its file name. */
@@ -62,7 +62,12 @@ function namedFormat({ headers }: Request): RawFormat | undefined {
   return rawFormatOf({ name, mediaType: headers.get("content-type") ?? undefined });
 }
 
-async function receiveWhole(deps: StorageDeps, uploadId: string, input: StorageRequest): Promise<void> {
+/** Stores the file of an authorized request. Its key may end while the file arrives: what is stored stays stored. */
+async function receiveWhole(
+  deps: StorageDeps,
+  authorized: UploadRow,
+  input: StorageRequest,
+): Promise<UploadRow> {
   const { request } = input;
   refuseEncodings(request);
   if (/^multipart\//i.test(request.headers.get("content-type") ?? "")) {
@@ -73,15 +78,16 @@ async function receiveWhole(deps: StorageDeps, uploadId: string, input: StorageR
   }
   const declared = declaredBytes(request);
   const format = namedFormat(request);
-  if (format) await deps.uploads.nameFormat(uploadId, format);
-  const { isWhole, storedBytes } = await deps.uploads.receive(uploadId, {
+  if (format) await deps.uploads.nameFormat(authorized, format);
+  const { isWhole, storedBytes, upload } = await deps.uploads.receive(authorized.id, {
     at: "start over",
     body: request.body,
     ...(declared === undefined ? {} : { declaredBytes: declared }),
     onChunk: keepAlive(input),
     signal: request.signal,
   });
-  if (isWhole) return;
-  const { bytes } = deps.uploads.authorize(uploadId, bearerToken(request));
-  throw new AppError("upload_incomplete", { message: `${storedBytes} of ${bytes} bytes have arrived.` });
+  if (isWhole) return upload;
+  throw new AppError("upload_incomplete", {
+    message: `${storedBytes} of ${upload.bytes} bytes have arrived.`,
+  });
 }

@@ -4,6 +4,7 @@ import { DataStore, ERRORS, type Locker, Metadata, Server as TusServer, Upload }
 import { AppError, type AppErrorOptions, type ErrorCode } from "../../domain/errors.ts";
 import { type RawFormat, rawFormatOf } from "../../domain/raw-formats.ts";
 import { isId } from "../../lib/ids.ts";
+import { requireReceiving } from "../../services/uploads/upload-receiving.ts";
 import type { UploadRow } from "../../store/uploads.ts";
 import {
   bearerToken,
@@ -47,8 +48,15 @@ class TusRefusal extends AppError {
   }
 }
 
-/** The data of one request that bypass @tus/server: the upload that it may write, the body, and its failure. */
-type Exchange = { upload: UploadRow; input: StorageRequest; failure?: unknown };
+/** The data of one request that bypass @tus/server. */
+type Exchange = {
+  /** The upload that the request's token opens, as it was before the request, or while its bytes were written. */
+  upload: UploadRow;
+  input: StorageRequest;
+  /** Bytes in the upload's file after the request; left out: it has no file. */
+  storedBytes?: number | undefined;
+  failure?: unknown;
+};
 
 /**
  * The store under @tus/server: the same file and rules as PUT. The library speaks the protocol; the bytes go
@@ -68,6 +76,7 @@ class UploadStore extends DataStore {
   /** Never touches bytes that are there: the first creation's answer may have been lost. */
   override async create(file: Upload): Promise<Upload> {
     await this.#uploads.openFile(file.id);
+    this.#exchange().storedBytes = 0;
     return file;
   }
 
@@ -76,12 +85,13 @@ class UploadStore extends DataStore {
   }
 
   override async write(_stream: unknown, id: string, offset: number): Promise<number> {
-    const { input } = this.#exchange();
+    const current = this.#exchange();
+    const { input } = current;
     const { request } = input;
     const renew = keepAlive(input);
     const checksum = requestedChecksum(request);
     const declared = declaredBytes(request);
-    const { storedBytes } = await this.#uploads.receive(id, {
+    const { storedBytes, upload } = await this.#uploads.receive(id, {
       at: offset,
       body: request.body,
       ...(declared === undefined ? {} : { declaredBytes: declared }),
@@ -92,12 +102,15 @@ class UploadStore extends DataStore {
       signal: request.signal,
       ...(checksum ? { approve: checksum.approve } : {}),
     });
+    Object.assign(current, { storedBytes, upload });
     return storedBytes;
   }
 
   override async getUpload(id: string): Promise<Upload> {
-    const { upload } = this.#exchange();
+    const current = this.#exchange();
+    const { upload } = current;
     const stored = await this.#uploads.storedBytes(id);
+    current.storedBytes = stored;
     if (stored === undefined) throw ERRORS.FILE_NOT_FOUND;
     return new Upload({
       id,
@@ -144,7 +157,7 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
   async function speak(upload: UploadRow, input: StorageRequest): Promise<Response> {
     const current: Exchange = { upload, input };
     const response = await exchanges.run(current, () => library.handleWeb(protocolRequest(input)));
-    if (response.status < 400) return response;
+    if (response.status < 400) return withExpiry(current, response);
     if (current.failure instanceof Error && !("status_code" in current.failure)) throw current.failure;
     throw refusalOf(response.status, (await response.text()).trim());
   }
@@ -152,12 +165,15 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
   async function create(input: StorageRequest): Promise<Response> {
     const upload = authorizeCreation(deps, input.request);
     const format = namedFormat(input.request);
-    if (format && upload.state === "allocated") await deps.uploads.nameFormat(upload.id, format);
-    const stored = await deps.uploads.storedBytes(upload.id);
-    if (stored === undefined) return speak(deps.uploads.requireReceiving(upload.id), input);
-    const headers = new Headers({ location: locationOf(deps, upload.id), "upload-offset": String(stored) });
+    if (format && upload.state === "allocated") await deps.uploads.nameFormat(upload, format);
+    const storedBytes = await deps.uploads.storedBytes(upload.id);
+    if (storedBytes === undefined) return speak(requireReceiving(upload), input);
+    const headers = new Headers({
+      location: locationOf(deps, upload.id),
+      "upload-offset": String(storedBytes),
+    });
     // First bytes that came with it are thrown away: the client continues from the offset.
-    return new Response(null, { status: 201, headers });
+    return withExpiry({ upload, storedBytes }, new Response(null, { status: 201, headers }));
   }
 
   async function resume(uploadId: string, input: StorageRequest): Promise<Response> {
@@ -169,7 +185,7 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
       await deps.uploads.settleWriter(uploadId);
       return speak(upload, input);
     }
-    deps.uploads.requireReceiving(uploadId);
+    requireReceiving(upload);
     if (method === "DELETE" && (await deps.uploads.storedBytes(uploadId)) === undefined) {
       throw new AppError("not_found");
     }
@@ -186,8 +202,7 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
     if (method === "OPTIONS") return describe(deps, isCollection);
     const allow = isCollection ? COLLECTION_METHODS : RESOURCE_METHODS;
     if (!allow.includes(method)) throw new AppError("method_not_allowed", { allow });
-    if (isCollection) return withExpiry(deps, uploadIdOf(input.request), await create(input));
-    return withExpiry(deps, uploadId, await resume(uploadId, input));
+    return isCollection ? create(input) : resume(uploadId, input);
   };
 }
 
@@ -307,14 +322,13 @@ const goneRefusal = (upload: UploadRow) =>
     message: upload.errorMessage ?? "The upload was rejected.",
   });
 
-/** `Upload-Expires` while bytes are missing (tus 1.0, "Expiration"). */
-async function withExpiry(
-  deps: StorageDeps,
-  uploadId: string | undefined,
+/** Adds `Upload-Expires` while bytes are missing (tus 1.0, "Expiration"). */
+function withExpiry(
+  { upload, storedBytes }: Pick<Exchange, "upload" | "storedBytes">,
   response: Response,
-): Promise<Response> {
-  const expiresAtMs = uploadId === undefined ? undefined : await deps.uploads.expiresAtMs(uploadId);
-  if (expiresAtMs !== undefined) response.headers.set("upload-expires", new Date(expiresAtMs).toUTCString());
+): Response {
+  if (upload.state === "allocated" && storedBytes !== upload.bytes)
+    response.headers.set("upload-expires", new Date(upload.expiresAt).toUTCString());
   return response;
 }
 

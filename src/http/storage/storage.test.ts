@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { Upload as TusUpload } from "tus-js-client";
+import { forgetStatements } from "../../store/prepared.ts";
 import { testConfig } from "../../testing/test-config.ts";
 import {
   CALLER,
@@ -604,3 +605,54 @@ function sendByTus(created: UploadCreated, bytes: Uint8Array, extra: object = {}
     }).start();
   });
 }
+
+describe("the upload's row", () => {
+  /** Counts the statements that read the row of an upload, while some work is done. */
+  async function readsDuring(own: UploadBench, work: () => Promise<Response>): Promise<[number, number]> {
+    const { sqlite } = own.database;
+    const original = sqlite.prepare;
+    let reads = 0;
+    // Statements that are used again are counted, too: drizzle runs them by `values`.
+    const counted = (text: string, statement: ReturnType<typeof original>) => {
+      const { values } = statement;
+      statement.values = (...parameters) => {
+        if (/^select .* from "uploads" .*where "uploads"."id" = \?/.test(text)) reads++;
+        return values.call(statement, ...parameters);
+      };
+      return statement;
+    };
+    Object.assign(sqlite, {
+      prepare: (text: string) => counted(text, original.call(sqlite, text)),
+    });
+    forgetStatements(own.database.store);
+    try {
+      const { status } = await work();
+      return [status, reads];
+    } finally {
+      Object.assign(sqlite, { prepare: original });
+      forgetStatements(own.database.store);
+    }
+  }
+
+  test("is read once when the token is checked, and once when the file is locked", async () => {
+    const bytes = noise(1000);
+    const whole = await create(bytes.length);
+    const resumed = await create(bytes.length);
+    const { headers, url } = whole.upload;
+    const steps: [name: string, work: () => Promise<Response>, status: number, reads: number][] = [
+      ["PUT", () => put(whole, bytes), 200, 2],
+      ["PUT of a part", () => put(whole, bytes.subarray(1)), 409, 2],
+      ["PUT that names a format", () => put(whole, bytes, { "content-type": "audio/basic" }), 200, 2],
+      ["HEAD", () => fetch(url, { method: "HEAD", headers }), 200, 1],
+      ["DELETE", () => fetch(url, { method: "DELETE", headers }), 204, 2],
+      ["tus creation", () => createTus(resumed), 201, 2],
+      ["tus creation again", () => createTus(resumed), 201, 1],
+      ["tus PATCH", () => patch(resumed, 0, bytes), 204, 2],
+      ["tus HEAD", () => tus(resumed, `/${resumed.id}`, "HEAD"), 200, 1],
+      ["tus DELETE", () => tus(resumed, `/${resumed.id}`, "DELETE"), 204, 2],
+    ];
+    const measured: unknown[] = [];
+    for (const [name, work] of steps) measured.push([name, ...(await readsDuring(bench, work))]);
+    expect(measured).toEqual(steps.map(([name, , status, reads]) => [name, status, reads]));
+  });
+});

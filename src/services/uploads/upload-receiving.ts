@@ -43,7 +43,12 @@ export type Receiving = {
 };
 
 /** What the file holds after a request. `isWhole`: all declared bytes are in it, and on the disk. */
-export type Received = { storedBytes: number; isWhole: boolean };
+export type Received = {
+  storedBytes: number;
+  isWhole: boolean;
+  /** The upload while its file was written. Nothing else moves it meanwhile. */
+  upload: UploadRow;
+};
 
 /** A collection takes a few milliseconds; to receive this many bytes takes many times that. */
 const COLLECT_AFTER_BYTES = 16 * 1024 * 1024;
@@ -79,7 +84,8 @@ export async function receiveBytes(
   const release = await context.locks.acquire(uploadId, () => takenOver.abort());
   let organizationId: string | undefined;
   try {
-    const upload = requireReceiving(context, uploadId);
+    // Another request may have ended the upload while this one waited for the lock.
+    const upload = findReceiving(context, uploadId);
     // Only after the lock: a client that lost its connection takes over the place of its own older request.
     if (!context.writers.take(upload.organizationId)) {
       throw new AppError("capacity_unavailable", { retryAfterSeconds: PLACE_RETRY_SECONDS });
@@ -148,7 +154,7 @@ async function receiveInto(context: UploadContext, into: ReceivingInto): Promise
     await file.sync();
     await syncPath(audioDirectory(context.dataDir));
   }
-  return { storedBytes, isWhole };
+  return { storedBytes, isWhole, upload };
 }
 
 /**
@@ -210,7 +216,7 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
 export async function discardBytes(context: UploadContext, uploadId: string): Promise<void> {
   const release = await context.locks.acquire(uploadId, () => undefined);
   try {
-    const upload = requireReceiving(context, uploadId);
+    const upload = findReceiving(context, uploadId);
     await removeFile(audioFilePath(context.dataDir, uploadId));
     await returnSpace(context, upload);
   } finally {
@@ -219,12 +225,16 @@ export async function discardBytes(context: UploadContext, uploadId: string): Pr
 }
 
 /** Keeps the format that a sender names for an upload's file. @throws AppError as `requireReceiving` */
-export async function nameFormat(context: UploadContext, uploadId: string, format: RawFormat): Promise<void> {
-  const { reading } = requireReceiving(context, uploadId);
+export async function nameFormat(
+  context: UploadContext,
+  upload: UploadRow,
+  format: RawFormat,
+): Promise<void> {
+  const { id, reading } = requireReceiving(upload);
   if (isDeepStrictEqual(reading, { format })) return;
   const keep = (tx: Store) => {
     // It may have been marked complete meanwhile.
-    if (!setReading(tx, uploadId, { format })) requireReceiving(context, uploadId);
+    if (!setReading(tx, id, { format })) findReceiving(context, id);
   };
   await gatedTransaction(context.database, keep, REQUEST_WAIT);
 }
@@ -241,7 +251,7 @@ export async function settleWriter(context: UploadContext, uploadId: string): Pr
 
 /** Creates the upload's file if there is none. An existing file keeps its bytes. */
 export async function openUploadFile(context: UploadContext, uploadId: string): Promise<void> {
-  requireReceiving(context, uploadId);
+  findReceiving(context, uploadId);
   try {
     await (await openForWriting(audioFilePath(context.dataDir, uploadId), "keep")).close();
   } catch (error) {
@@ -249,15 +259,19 @@ export async function openUploadFile(context: UploadContext, uploadId: string): 
   }
 }
 
-/**
- * Finds an upload that takes bytes.
- *
- * @throws AppError `not_found`, `conflict` once it is being verified or complete, the rejection of a rejected one
- */
-export function requireReceiving(context: UploadContext, uploadId: string): UploadRow {
+/** Finds an upload that takes bytes. @throws AppError `not_found`, as `requireReceiving` */
+function findReceiving(context: UploadContext, uploadId: string): UploadRow {
   const row = findUpload(context.database.store, uploadId);
   if (!row) throw new AppError("not_found");
-  const upload = expireUpload(context, row);
+  return requireReceiving(expireUpload(context, row));
+}
+
+/**
+ * Returns an upload that takes bytes.
+ *
+ * @throws AppError `conflict` once it is being verified or complete, the rejection of a rejected one
+ */
+export function requireReceiving(upload: UploadRow): UploadRow {
   if (upload.state === "rejected") throw rejectionOf(upload);
   if (upload.state !== "allocated") {
     throw new AppError("conflict", {

@@ -28,7 +28,6 @@ import {
   type Received,
   type Receiving,
   receiveBytes,
-  requireReceiving,
   settleWriter,
   storedBytes,
 } from "./upload-receiving.ts";
@@ -76,8 +75,6 @@ export type StorageUploads = {
    *   not valid any more; `organization_disabled`
    */
   authorize(id: string, token: string | undefined): UploadRow;
-  /** Finds an upload that takes bytes. @throws AppError `not_found`, `conflict`, the rejection of a rejected one */
-  requireReceiving(id: string): UploadRow;
   /**
    * Writes the bytes of one request into the upload's file. It takes over from an older request of the same upload.
    *
@@ -87,22 +84,21 @@ export type StorageUploads = {
    *   organization may not store more
    */
   receive(id: string, receiving: Receiving): Promise<Received>;
-  /** Creates the upload's file if there is none. @throws AppError as `requireReceiving`; `capacity_unavailable` */
+  /** Creates the upload's file if there is none. @throws AppError as `receive`, but for the bytes */
   openFile(id: string): Promise<void>;
   /**
    * Keeps what a sender says of a file without a signature. It is used where verification finds none.
    *
-   * @throws AppError as `requireReceiving`
+   * @param upload as `authorize` has just returned it
+   * @throws AppError `not_found`, `conflict`, the rejection of a rejected one
    */
-  nameFormat(id: string, format: RawFormat): Promise<void>;
-  /** Removes the bytes that have arrived. @throws AppError as `requireReceiving` */
+  nameFormat(upload: UploadRow, format: RawFormat): Promise<void>;
+  /** Removes the bytes that have arrived. @throws AppError `not_found`, `conflict`, the rejection of a rejected one */
   discardBytes(id: string): Promise<void>;
   /** Ends a request that still writes the upload, and waits until it has released the file. */
   settleWriter(id: string): Promise<void>;
   /** Returns the bytes in the upload's file; undefined when it has no file. */
   storedBytes(id: string): Promise<number | undefined>;
-  /** Returns when the upload expires, epoch milliseconds; undefined once its bytes have arrived or it cannot expire. */
-  expiresAtMs(id: string): Promise<number | undefined>;
 };
 
 /** The audio behind transcriptions and synchronous requests. */
@@ -188,18 +184,12 @@ function clientUploads(context: UploadContext, completions: Completions): Client
 function storageUploads(context: UploadContext): StorageUploads {
   return {
     authorize: (id, token) => authorizeUpload(context, id, token),
-    requireReceiving: (id) => requireReceiving(context, id),
     receive: (id, receiving) => receiveBytes(context, id, receiving),
     openFile: (id) => openUploadFile(context, id),
     discardBytes: (id) => discardBytes(context, id),
-    nameFormat: (id, format) => nameFormat(context, id, format),
+    nameFormat: (upload, format) => nameFormat(context, upload, format),
     settleWriter: (id) => settleWriter(context, id),
     storedBytes: (id) => storedBytes(context, id),
-    async expiresAtMs(id) {
-      const upload = findUpload(context.database.store, id);
-      if (upload?.state !== "allocated") return undefined;
-      return (await storedBytes(context, id)) === upload.bytes ? undefined : upload.expiresAt;
-    },
   };
 }
 
