@@ -216,8 +216,9 @@ function acceptance(database: Database) {
   const request = { language: "hi", mode: "native", timestamps: "segment", channelMode: "mix" } as const;
   return {
     accept: (run: number) =>
-      acceptTranscription(deps, caller, MODEL, {
+      acceptTranscription(deps, caller, {
         submission: "asynchronous",
+        model: MODEL,
         request,
         uploadId: upload.id,
         idempotency: { key: `bench-${run}`, requestHash: "x" },

@@ -6,7 +6,7 @@ import { requireScope } from "./auth.ts";
 import { callerOf, contextOf } from "./context.ts";
 import { announcesBody, readEmptyBody, readJson, readQuery, refuseBody } from "./wire/parse.ts";
 
-/** What the OpenAPI document says about a route beside its schemas. */
+/** What the OpenAPI document says about a route beside the shapes of its answers. */
 export type Operation = {
   /** `operationId` in the OpenAPI document. */
   id: string;
@@ -42,6 +42,9 @@ type Reads<Query, Body> = {
   body?: Body;
 };
 
+/** An operation with the schemas that its request is read with. */
+export type DescribedOperation = Operation & { query: TObject; body?: TSchema };
+
 type Hooked = { request: Request; query: unknown };
 
 const DETAIL_NAME = "x-operation";
@@ -61,9 +64,9 @@ export function defineKeyedRoutes<const Name extends string>(name: Name) {
 }
 
 /**
- * A route's hooks: the scope is checked, then the query and the body are read strictly (docs/decisions.md section 2),
- * then Elysia types and validates them. Elysia parses a body before any other hook runs, and has no body to parse
- * in a GET.
+ * A route's hooks: the scope is checked, then the query and the body are read and validated strictly (docs/decisions.md
+ * section 2). Elysia gets the types of their schemas, and not the schemas: it would validate a second time, with other
+ * errors. Elysia parses a body before any other hook runs, and has no body to parse in a GET.
  */
 export function operation<
   Query extends TObject = typeof NO_FIELDS,
@@ -90,15 +93,13 @@ export function operation<
       context.query = check(context.request);
       refuseBody(context.request);
     },
-    query,
-    ...(body ? { body } : {}),
-    detail: { [DETAIL_NAME]: described } as Record<string, unknown>,
+    detail: { [DETAIL_NAME]: { ...described, query, ...(body ? { body } : {}) } } as Record<string, unknown>,
   };
-  return hooks as typeof hooks & (Body extends TSchema ? { body: Body } : unknown);
+  return hooks as typeof hooks & { query: Query } & (Body extends TSchema ? { body: Body } : unknown);
 }
 
 /** The operation of a route of `app.routes`, or undefined for one that has none. */
-export function operationOf(route: { hooks: unknown }): Operation | undefined {
+export function operationOf(route: { hooks: unknown }): DescribedOperation | undefined {
   const { detail } = route.hooks as { detail?: Record<string, unknown> };
-  return detail?.[DETAIL_NAME] as Operation | undefined;
+  return detail?.[DETAIL_NAME] as DescribedOperation | undefined;
 }

@@ -281,11 +281,16 @@ async function acceptFile(
   try {
     uploadId = (await uploads.adoptFile(caller, file)).id;
     place.take();
-    const input = {
-      ...{ submission, modelId, request, uploadId },
+    const order = {
+      ...{ submission, request, uploadId },
       ...(claim === undefined ? {} : { idempotency: claim }),
     };
-    const accepted = await database.gate.run(() => transcriptions.accept(caller, input), REQUEST_WAIT);
+    const accept = () => {
+      // The file was verified meanwhile, and the model may have been replaced or removed.
+      const model = transcriptions.checkRequest(modelId, request);
+      return transcriptions.accept(caller, { ...order, model });
+    };
+    const accepted = await database.gate.run(accept, REQUEST_WAIT);
     if (accepted.isReplay) await uploads.discardAdopted(uploadId);
     return accepted.transcription;
   } catch (error) {

@@ -183,7 +183,7 @@ function start(
   });
   return transcriptions.accept(caller, {
     submission: "asynchronous",
-    modelId: model.id,
+    model,
     request: wanted,
     uploadId,
     ...(webhookEndpointId === undefined ? {} : { webhookEndpointId }),

@@ -3,7 +3,7 @@ import { version } from "../../../package.json" with { type: "json" };
 import type { ErrorCode } from "../../domain/errors.ts";
 import { openAiAnswer } from "../openai/errors.ts";
 import { OpenAiError } from "../openai/schemas.ts";
-import { type Operation, operationOf } from "../route.ts";
+import { type DescribedOperation, type Operation, operationOf } from "../route.ts";
 import {
   ERROR,
   errorResponses,
@@ -107,15 +107,19 @@ export function openApiDocument(
   };
 }
 
-function describe(route: DescribedRoute, operation: Operation, toJson: (schema: TSchema) => Json): Json {
-  const hooks = route.hooks as { query?: TObject; body?: TSchema; response?: Record<string, TSchema> };
+function describe(
+  route: DescribedRoute,
+  operation: DescribedOperation,
+  toJson: (schema: TSchema) => Json,
+): Json {
+  const hooks = route.hooks as { response?: Record<string, TSchema> };
   const media = operation.multipart ? "multipart/form-data" : "application/json";
-  const body = operation.multipart ?? hooks.body;
+  const body = operation.multipart ?? operation.body;
   const described =
     operation.errorShape === "openai" ? { schema: toJson(OpenAiError), answerOf: openAiAnswer } : undefined;
   const parameters = [
     ...pathParameters(route.path),
-    ...queryParameters(hooks.query, toJson),
+    ...queryParameters(operation.query, toJson),
     ...(operation.acceptsIdempotencyKey ? [IDEMPOTENCY_KEY] : []),
   ];
   return {

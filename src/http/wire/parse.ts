@@ -1,7 +1,7 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import { AppError } from "../../domain/errors.ts";
 import { inspectJson } from "../../lib/strict-json.ts";
-import { refuseUnknown, validate } from "./validate.ts";
+import { refuseUnknown, validateKnown } from "./validate.ts";
 
 /** Bounds of what is read before it is understood (docs/decisions.md section 1). */
 export const MAX_JSON_BYTES = 64 * 1024;
@@ -81,7 +81,7 @@ export function checkValue<T extends TSchema>(
   if (duplicate !== undefined) {
     throw new AppError("invalid_request", { detail: duplicate, message: `${duplicate} is given twice.` });
   }
-  return validate(schema, value);
+  return validateKnown(schema, value);
 }
 
 /** @throws AppError `invalid_request`, detail `content-encoding`, for a compressed body */
@@ -169,7 +169,7 @@ export function readQuery(search: string, schema: TObject): Record<string, unkno
     const isInteger = schema.properties[name]?.type === "integer";
     values[name] = isInteger && /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value;
   }
-  return validate(schema, { ...values }) as Record<string, unknown>;
+  return validateKnown(schema, { ...values }) as Record<string, unknown>;
 }
 
 /** `application/x-www-form-urlencoded` text; undefined for broken percent-encoding or UTF-8. */

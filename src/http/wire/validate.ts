@@ -11,6 +11,11 @@ import { AppError } from "../../domain/errors.ts";
  */
 export function validate<T extends TSchema>(schema: T, value: unknown): Static<T> {
   refuseUnknown(schema, value);
+  return validateKnown(schema, value);
+}
+
+/** Checks a value whose fields `refuseUnknown` has let pass, as `validate` does. @throws AppError `invalid_request` */
+export function validateKnown<T extends TSchema>(schema: T, value: unknown): Static<T> {
   const fault = Value.Errors(schema, value).First();
   if (fault) throw invalid(exactFault(fault));
   return value as Static<T>;

@@ -30,8 +30,8 @@ const KEEP_KEYS_MS = 48 * 3_600_000;
 /** A validated request to transcribe, synchronous or asynchronous. */
 export type AcceptInput = {
   submission: Submission;
-  /** Undefined: the default model. */
-  modelId?: string;
+  /** As `checkRequest` has just found it for this request. */
+  model: InstalledModel;
   request: TranscriptionRequest;
   /** The upload to transcribe. The file of a synchronous request has been adopted as one. */
   uploadId: string;
@@ -160,17 +160,12 @@ export function findReplay(
  * Accepts work in one transaction: it writes idempotency key, reservation and record, or nothing. It checks in the order
  * of docs/decisions.md section 2. The request's own values have been checked before.
  */
-export function acceptTranscription(
-  deps: AcceptanceDeps,
-  caller: Caller,
-  model: InstalledModel,
-  input: AcceptInput,
-): Accepted {
+export function acceptTranscription(deps: AcceptanceDeps, caller: Caller, input: AcceptInput): Accepted {
   const ages = input.idempotency && deps.ages();
   return transaction(deps.database.store, (tx) => {
     const replay = findReplay(tx, ages, caller, input.submission, input.idempotency);
     if (replay) return { transcription: replay, isReplay: true };
-    return { transcription: insertAccepted(deps, tx, caller, model, input, ages), isReplay: false };
+    return { transcription: insertAccepted(deps, tx, caller, input, ages), isReplay: false };
   });
 }
 
@@ -198,10 +193,10 @@ export function insertAccepted(
   deps: Omit<AcceptanceDeps, "ages">,
   tx: Store,
   caller: Scope,
-  model: InstalledModel,
   input: AcceptInput,
   ages?: Ages,
 ): TranscriptionRow {
+  const { model } = input;
   const nowMs = deps.clock.now();
   const organization = requireOrganization(tx, caller.organizationId);
   // It may have been disabled, or purged, since the request was authenticated: a form takes its time to arrive.

@@ -26,8 +26,8 @@ export function retryTranscription(deps: Omit<AcceptanceDeps, "ages">, id: strin
     const row = requireFree(tx, id);
     const endpoint = row.webhookEndpointId === null ? undefined : findEndpoint(tx, row.webhookEndpointId);
     const canNotify = endpoint?.disabledAt === null && endpoint.removedAt === null;
-    const transcription = insertAccepted(deps, tx, row, model, {
-      ...{ submission: "asynchronous", modelId: model.id, request, uploadId: row.uploadId },
+    const transcription = insertAccepted(deps, tx, row, {
+      ...{ submission: "asynchronous", model, request, uploadId: row.uploadId },
       ...(canNotify ? { webhookEndpointId: endpoint.id } : {}),
       retryOfId: firstOf(row),
     });

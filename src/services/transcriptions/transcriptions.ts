@@ -80,7 +80,8 @@ export type TranscriptionService = {
   /**
    * Accepts work: writes reservation, record and key in one transaction (docs/interface.md sections 4.1, 4.7).
    *
-   * @throws AppError as `checkRequest` and `findReplay`; `organization_disabled`; `not_found`, `forbidden`,
+   * @param input its values have been checked by `checkRequest`, and nothing was awaited since
+   * @throws AppError as `findReplay`; `organization_disabled`; `not_found`, `forbidden`,
    *   `upload_incomplete` or `content_deleted` for the upload; `not_found`, `forbidden` or `conflict` for the webhook
    *   endpoint; `audio_too_long`, `too_many_channels`, `too_many_queued`, `spend_limit_reached`, `insufficient_credits`
    */
@@ -153,8 +154,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
     findReplay: (caller, submission, claim) =>
       findReplay(store, claim && deps.ages(), caller, submission, claim),
     accept(caller, input) {
-      const model = checkRequest(deps.models, input.modelId, input.request);
-      const accepted = acceptTranscription(deps, caller, model, input);
+      const accepted = acceptTranscription(deps, caller, input);
       if (!accepted.isReplay) for (const listener of listeners) listener.accepted?.(accepted.transcription);
       return accepted;
     },
