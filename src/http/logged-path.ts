@@ -1,11 +1,11 @@
+import { cutSecretsInPath } from "../lib/secrets.ts";
+
 const MAX_LOGGED = 200;
 /** More than that is cut before it is looked at. */
 const MAX_READ = 8192;
 /** Encodings within encodings that are undone. */
 const MAX_DECODED = 8;
 
-/** Keys, upload tokens, webhook secrets and links, where a client has put one into a path by mistake. */
-const SECRET = /(shr|upt|whsec|adm|alt)_[^/]*/gi;
 /** A percent sign, or a character that secrets are made of, percent-encoded. */
 const ENCODED = /%(2d|2e|5f|7e|25|3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/gi;
 
@@ -18,7 +18,8 @@ export function loggedPath(path: string): string {
   let plain = sent;
   for (let round = 0; round < MAX_DECODED; round++) plain = decoded(plain);
   if (decoded(plain) !== plain) return "(encoded too often)";
-  const shown = plain.replaceAll(SECRET, "$1_…");
+  // A client may have put one into a path by mistake.
+  const shown = cutSecretsInPath(plain);
   return (shown === plain ? sent : shown).slice(0, MAX_LOGGED);
 }
 

@@ -2,6 +2,7 @@ import { type Caller, SCOPES, type Scope } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
+import { startOf } from "../lib/secrets.ts";
 import { equalsConstantTime, sha256Hex } from "../lib/sha256.ts";
 import { toTimestamp } from "../lib/time.ts";
 import {
@@ -40,7 +41,8 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const PUBLIC_ID_LENGTH = 24;
 /** 43 base62 characters carry 256 bits. */
 const SECRET_LENGTH = 43;
-const KEY = /^shr_([0-9A-Za-z]{24})_[0-9A-Za-z]{49}$/;
+const PREFIX = startOf("apiKey");
+const KEY = new RegExp(`^${PREFIX}([0-9A-Za-z]{24})_[0-9A-Za-z]{49}$`);
 const CHECKSUM_LENGTH = 6;
 
 const MAX_CACHED = 10_000;
@@ -371,7 +373,7 @@ export function publicIdOf(key: string): string | undefined {
 
 function newKey(): { publicId: string; text: string } {
   const publicId = randomBase62(PUBLIC_ID_LENGTH);
-  const body = `shr_${publicId}_${randomBase62(SECRET_LENGTH)}`;
+  const body = `${PREFIX}${publicId}_${randomBase62(SECRET_LENGTH)}`;
   return { publicId, text: body + checksumOf(body) };
 }
 
@@ -411,5 +413,5 @@ function checkScopes(scopes: readonly string[]): Scope[] {
 
 function toApiKey(key: ApiKeyRow & { organizationId: string }, held?: HeldKeys): ApiKey {
   const { hash: _, publicId, ...row } = key;
-  return { ...row, hint: `shr_${publicId.slice(0, 6)}…`, held: isHeld(held, row) };
+  return { ...row, hint: `${PREFIX}${publicId.slice(0, 6)}…`, held: isHeld(held, row) };
 }

@@ -1,7 +1,7 @@
-import { randomBytes } from "node:crypto";
 import { AppError } from "../domain/errors.ts";
 import { currentActor } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
+import { newSecret, startOf } from "../lib/secrets.ts";
 import { equalsConstantTime, sha256Hex } from "../lib/sha256.ts";
 import { recordAct } from "../store/audit-log.ts";
 import {
@@ -15,7 +15,7 @@ import { type Database, transaction } from "../store/database.ts";
 const LINK_MS = 10 * 60_000;
 const SESSION_MS = 12 * 3_600_000;
 const NO_LINK = "The link has been used, has expired, or is not complete.";
-const SECRET = /^adm_[0-9A-Za-z_-]{43}$/;
+const SECRET = new RegExp(`^${startOf("consoleSecret")}[0-9A-Za-z_-]{43}$`);
 
 /** A session, with the secret that is in the browser's cookie. */
 export type ConsoleSession = {
@@ -60,7 +60,7 @@ export function createConsoleSessionService({
   return {
     createLink() {
       const nowMs = clock.now();
-      const secret = newSecret();
+      const secret = newSecret("consoleSecret");
       const expiresAt = nowMs + LINK_MS;
       const { name } = currentActor();
       transaction(store, (tx) => {
@@ -77,7 +77,7 @@ export function createConsoleSessionService({
       const hash = sha256Hex(linkSecret);
       // A wrong link needs no transaction: many of them do not keep others from writing.
       if (!SECRET.test(linkSecret) || !findConsoleSecret(store, "link", hash, nowMs)) throw refused(NO_LINK);
-      const secret = newSecret();
+      const secret = newSecret("consoleSecret");
       const expiresAt = nowMs + SESSION_MS;
       const opened = transaction(store, (tx) => {
         const link = takeConsoleSecret(tx, "link", hash, nowMs);
@@ -124,11 +124,6 @@ export function createConsoleSessionService({
       });
     },
   };
-}
-
-/** The prefix lets scanners and the log recognise it; 32 random bytes are the secret. */
-function newSecret(): string {
-  return `adm_${randomBytes(32).toString("base64url")}`;
 }
 
 /** The token follows from the session's secret, which scripts of a page cannot read. */

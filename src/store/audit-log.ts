@@ -1,6 +1,7 @@
 import { and, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
 import type { Act, AuditAction, AuditValues } from "../domain/audit.ts";
 import { type Actor, type ActorSource, currentActor } from "../lib/actor.ts";
+import { cutSecrets } from "../lib/secrets.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import type { Store } from "./database.ts";
 import { GENESIS_HASH } from "./ledger.ts";
@@ -11,8 +12,6 @@ export type AuditEntry = typeof auditLog.$inferSelect;
 
 /** Longest text of a value. */
 const MAX_TEXT = 300;
-/** Keys, upload tokens and webhook secrets, wherever they might come from. */
-const SECRET = /\b(shr|upt|whsec|adm|alt)_[A-Za-z0-9+/_=-]{20,}/g;
 const PAGE = 2000;
 const MAX_PROBLEMS = 100;
 
@@ -76,10 +75,7 @@ export function differences(
 }
 
 function shown(text: string): string {
-  return text
-    .slice(0, MAX_TEXT * 4)
-    .replaceAll(SECRET, "$1_…")
-    .slice(0, MAX_TEXT);
+  return cutSecrets(text.slice(0, MAX_TEXT * 4)).slice(0, MAX_TEXT);
 }
 
 function valuesOf(values: AuditValues | undefined): string | null {

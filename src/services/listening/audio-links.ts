@@ -2,12 +2,14 @@ import { createHmac, randomBytes } from "node:crypto";
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { startOf } from "../../lib/secrets.ts";
 import { equalsConstantTime } from "../../lib/sha256.ts";
 import type { ApiKeyService } from "../api-keys.ts";
 
 const LIFE_MS = 4 * 3_600_000;
 const MAX_AHEAD_MS = 5 * 60_000;
-const LINK = /^alt_(key_[0-9A-Z]{26})_([0-9a-z]{1,11})_([0-9A-Za-z_-]{43})$/;
+const PREFIX = startOf("audioLink");
+const LINK = new RegExp(`^${PREFIX}(key_[0-9A-Z]{26})_([0-9a-z]{1,11})_([0-9A-Za-z_-]{43})$`);
 
 /**
  * Links to the audio of one transcription, for players that cannot send a key. A link is signed with a secret of this
@@ -28,7 +30,7 @@ export function createAudioLinks(apiKeys: Pick<ApiKeyService, "callerOf">, clock
     create({ keyId }, transcriptionId) {
       const expiresAt = clock.now() + LIFE_MS;
       const until = expiresAt.toString(36);
-      return { link: `alt_${keyId}_${until}_${sign(keyId, until, transcriptionId)}`, expiresAt };
+      return { link: `${PREFIX}${keyId}_${until}_${sign(keyId, until, transcriptionId)}`, expiresAt };
     },
     callerOf(link, transcriptionId) {
       const [, keyId, until, signature] = LINK.exec(link) ?? [];

@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { AppError } from "../../domain/errors.ts";
 import { newId } from "../../lib/ids.ts";
+import { newSecret } from "../../lib/secrets.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { ensureAudioDirectory } from "../../store/audio-files.ts";
 import { gatedTransaction, type Store } from "../../store/database.ts";
@@ -40,7 +40,7 @@ export async function createUpload(
   await ensureAudioDirectory(context.dataDir);
   await checkDisk(context, request.bytes);
   const nowMs = context.clock.now();
-  const token = `upt_${randomBytes(32).toString("base64url")}`;
+  const token = newSecret("uploadToken");
   const insert = (tx: Store) => {
     requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
     requireFit(tx, context, caller.organizationId, request.bytes);

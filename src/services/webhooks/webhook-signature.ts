@@ -1,11 +1,11 @@
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac } from "node:crypto";
+import { newSecret, startOf } from "../../lib/secrets.ts";
 
-const PREFIX = "whsec_";
-const SECRET_BYTES = 32;
+const PREFIX = startOf("webhookSecret");
 
 /** Makes a signing secret: `whsec_` and the standard base64 of 32 random bytes (docs/decisions.md section 10). */
 export function newSigningSecret(): string {
-  return PREFIX + randomBytes(SECRET_BYTES).toString("base64");
+  return newSecret("webhookSecret", "base64");
 }
 
 /**
