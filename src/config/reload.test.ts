@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
+import { openTestApp } from "../testing/open-test-app.ts";
 import { testConfig } from "../testing/test-config.ts";
-import { changesBetween, takeOver } from "./reload.ts";
+import { changesBetween, RELOADED, takeOver } from "./reload.ts";
+import { CONFIG_SCHEMA, type Config } from "./schema.ts";
 
 test("settings that a running server takes over, and settings that need a restart", () => {
   const running = testConfig({ limits: { max_queued: 5 }, server: { listen: "127.0.0.1:1" } });
@@ -29,4 +31,43 @@ test("settings that a running server takes over, and settings that need a restar
   expect(running.server).toMatchObject({ listen: "127.0.0.1:1", trusted_proxies: ["10.0.0.0/8"] });
   const left = changesBetween(running, wanted);
   expect([left.reloaded, left.needRestart.sort()]).toEqual([[], changes.needRestart]);
+});
+
+test("each setting that is reloaded exists", () => {
+  const settings = Object.entries(CONFIG_SCHEMA).flatMap(([section, names]) =>
+    Object.keys(names).map((name) => `${section}.${name}`),
+  );
+  expect(RELOADED.filter((name) => !settings.includes(name))).toEqual([]);
+});
+
+/** Settings that are read while the server opens, although they are reloaded, and why that captures nothing. */
+const READ_AT_START: Readonly<Record<string, string>> = {
+  "backup.to": "the state of its folder is read, and read again where it is needed",
+  "models.default": "the readiness begins with the default model, and looks for it again",
+  "storage.ballast_bytes": "the ballast is made, and made again each time that its upkeep looks",
+  "storage.reserve_bytes": "the readiness looks at the disk, and looks again",
+};
+
+test("a setting that is reloaded is not captured while the server opens", async () => {
+  const read = new Set<string>();
+  let isOpen = false;
+  const watch = (config: Config): Config =>
+    Object.fromEntries(
+      Object.entries(config).map(([section, settings]) => [
+        section,
+        new Proxy(settings, {
+          get(target, name, receiver) {
+            if (!isOpen) read.add(`${section}.${String(name)}`);
+            return Reflect.get(target, name, receiver);
+          },
+        }),
+      ]),
+    ) as unknown as Config;
+  // The first one of a process makes a request for its own tests.
+  await (await openTestApp()).close();
+  const testApp = await openTestApp({ watch, creditPaise: 0 });
+  isOpen = true;
+  await testApp.close();
+  expect(read.size).toBeGreaterThan(10);
+  expect(RELOADED.filter((name) => read.has(name) && !(name in READ_AT_START))).toEqual([]);
 });

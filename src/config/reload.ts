@@ -4,7 +4,7 @@ import { CONFIG_SCHEMA, type Config } from "./schema.ts";
  * Settings that a running server takes over when it reloads its config. All other settings need a restart. Code that uses
  * one of these reads it each time.
  */
-const RELOADED: readonly string[] = [
+export const RELOADED: readonly string[] = [
   ...["base_url", "tls_cert", "tls_key", "cors_origins", "trusted_proxies", "drain_seconds"].map(
     (name) => `server.${name}`,
   ),

@@ -57,7 +57,7 @@ export type OutlineJob = Pick<DecodeJob, "path" | "reading" | "channels" | "maxD
   file: string;
 };
 
-/** A file that is decoded for what it is. `maxDurationMs` left out: the engine's longest. */
+/** A file that is decoded for what it is. `maxDurationMs` left out: the engine's longest at that moment. */
 export type VerifyJob = FileToRead & { maxDurationMs?: number };
 
 /**
@@ -104,8 +104,8 @@ export type LocalEngineOptions = PoolOptions & {
   wanted: WantedSizing;
   /** Left out: 0. */
   backgroundNiceness?: number;
-  /** Longest recording that is decoded, milliseconds. */
-  maxDurationMs: number;
+  /** Returns the length of the longest recording that is decoded, milliseconds. It is asked for each file. */
+  maxDurationMs: () => number;
   /** Which audio tracks of a file are read where that is not known yet. Left out: one. */
   tracks?: TrackChoice;
 };
@@ -122,10 +122,12 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   const needsOf = createModelNeeds({ precision, sharedSteps });
   const pool = createPool({ ...options, gpuBytesOf: (model) => bytesOnGpu(wanted, machine, needsOf(model)) });
   const executor = createLocalExecutor(pool, { wanted, backgroundNiceness, machine, needsOf });
-  const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
+  const timeoutMs = () => DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs() * DECODE_TIMEOUT_RATIO;
   return {
-    verify: ({ path, reading, maxDurationMs = options.maxDurationMs }, signal) =>
-      asAppError(() => countAudio(nativeFiles, path, { reading, tracks, maxDurationMs, timeoutMs, signal })),
+    verify: ({ path, reading, maxDurationMs = options.maxDurationMs() }, signal) =>
+      asAppError(() =>
+        countAudio(nativeFiles, path, { reading, tracks, maxDurationMs, timeoutMs: timeoutMs(), signal }),
+      ),
     decode: (job, signal) =>
       asAppError(() =>
         decodeAudio(nativeFiles, job.path, {
@@ -133,13 +135,13 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
           reading: job.reading,
           tracks,
           maxDurationMs: job.maxDurationMs,
-          timeoutMs,
+          timeoutMs: timeoutMs(),
           signal,
         }),
       ),
     outline: ({ path, ...job }, signal) =>
-      asAppError(() => outlineAudio(nativeFiles, path, { ...job, tracks, timeoutMs, signal })),
-    play: (job, signal) => asAppError(() => playAudio(nativeFiles, job, { timeoutMs, signal })),
+      asAppError(() => outlineAudio(nativeFiles, path, { ...job, tracks, timeoutMs: timeoutMs(), signal })),
+    play: (job, signal) => asAppError(() => playAudio(nativeFiles, job, { timeoutMs: timeoutMs(), signal })),
     detectSpeech: pool.detectSpeech,
     capacity: executor.capacity,
     recognize: executor.recognize,

@@ -101,7 +101,8 @@ export async function openEngine(
     gpuFreeBytes,
     wanted: { workers, threadsPerWorker },
     backgroundNiceness: settings.engine.background_niceness,
-    maxDurationMs: settings.limits.max_duration_seconds * 1000,
+    // A reloaded config changes it.
+    maxDurationMs: () => settings.limits.max_duration_seconds * 1000,
     tracks: settings.engine.tracks,
   });
   return { engine, gpuFreeBytes, soundCode: soundCodeOf(settings.engine.decoder), probed };

@@ -237,7 +237,7 @@ describeFleet("preparing on workers (needs nats-server)", () => {
       engine = createLocalEngine({
         ...{ nativeFiles: await extractNativeFiles(native), backendDirs: [], device: "cpu", modelIdleMs: 0 },
         ...{ availableBytes: () => Number.POSITIVE_INFINITY, gpuFreeBytes: undefined, log: () => {} },
-        ...{ wanted: { workers: 1, threadsPerWorker: 1 }, maxDurationMs: 3_600_000 },
+        ...{ wanted: { workers: 1, threadsPerWorker: 1 }, maxDurationMs: () => 3_600_000 },
       });
     });
     afterAll(async () => {

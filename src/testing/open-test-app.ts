@@ -27,6 +27,8 @@ export type TestAppOptions = {
   directory?: string;
   /** The engine to use instead of a new scripted one, such as the engine of a program that was stopped. */
   engine?: ScriptedEngine;
+  /** Returns what the program gets in the place of its config. */
+  watch?: (config: Config) => Config;
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
@@ -58,13 +60,16 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const clock = options.clock ?? manualClock();
   const engine: ScriptedEngine = options.engine ?? createScriptedEngine();
   const given = options.config ?? {};
-  const config = testConfig({
-    ...given,
-    storage: { data_dir: directory, reserve_bytes: 0, ballast_bytes: 0, ...given.storage },
-    limits: { requests_per_second: 0, unpaid_acts_per_second: 0, ...given.limits },
-    // The number of places must not depend on the machine.
-    engine: { workers: 2, synchronous_workers: 1, ...given.engine },
-  });
+  const { watch = (config: Config) => config } = options;
+  const config = watch(
+    testConfig({
+      ...given,
+      storage: { data_dir: directory, reserve_bytes: 0, ballast_bytes: 0, ...given.storage },
+      limits: { requests_per_second: 0, unpaid_acts_per_second: 0, ...given.limits },
+      // The number of places must not depend on the machine.
+      engine: { workers: 2, synchronous_workers: 1, ...given.engine },
+    }),
+  );
   const { workers, threads_per_worker: threadsPerWorker } = config.engine;
   const machine = measureMachine();
   engine.setCapacity((bytes) => localCapacity({ workers, threadsPerWorker }, machine, { bytes }));
