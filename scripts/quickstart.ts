@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { samplePath } from "../src/e2e/samples.ts";
+import { programEnvironment } from "../src/testing/test-variables.ts";
 import { carriedWhisperBase } from "./models/carried.ts";
 
 /**
@@ -102,7 +103,7 @@ try {
   const port = await freePort();
   const baseUrl = `http://127.0.0.1:${port}`;
   server = Bun.spawn([executable, "serve", "--config", config], {
-    env: { ...process.env, SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`, SHRUTI_LOG_LEVEL: "warn" },
+    env: { ...programEnvironment(), SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`, SHRUTI_LOG_LEVEL: "warn" },
     stdin: "ignore",
     stdout: "inherit",
     stderr: "inherit",

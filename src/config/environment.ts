@@ -1,16 +1,8 @@
 import { nearestName } from "../lib/nearest.ts";
 import { CONFIG_SCHEMA } from "./schema.ts";
 
-/** Variables of the program's prefix that are not settings: the path of the config file, and those that tests read. */
-const OTHER_VARIABLES = [
-  "SHRUTI_CONFIG",
-  "SHRUTI_BINARY",
-  "SHRUTI_TEST_BACKEND",
-  "SHRUTI_TEST_RELEASE",
-  "SHRUTI_CRASH_ROUNDS",
-  "SHRUTI_SOAK",
-  "SHRUTI_FLEET_ROUNDS",
-];
+/** The variable of the program's prefix that is no setting: the path of the config file. */
+const CONFIG_VARIABLE = "SHRUTI_CONFIG";
 
 /**
  * Kubernetes describes each service of a namespace to all its containers by variables. A service with the name `shruti`
@@ -34,7 +26,7 @@ export function unknownVariables(environment: Record<string, string | undefined>
   const known = Object.entries(CONFIG_SCHEMA).flatMap(([section, settings]) =>
     Object.keys(settings).map((name) => variableOf(section, name)),
   );
-  known.push(...OTHER_VARIABLES);
+  known.push(CONFIG_VARIABLE);
   return Object.entries(environment)
     .filter(([name, value]) => /^shruti_/i.test(name) && value !== undefined && !isKubernetes(name, value))
     .filter(([name]) => !known.includes(name))

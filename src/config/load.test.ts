@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { TEST_VARIABLES } from "../testing/test-variables.ts";
 import { loadConfig, readConfig } from "./load.ts";
 import { renderConfig, renderConfigToEdit } from "./render.ts";
 
@@ -198,6 +199,7 @@ describe("config", () => {
     ["SHRUTI_CONSTRUCTOR_NAME", "is not a setting; `shruti config defaults` lists them"],
     ["SHRUTI_SERVER_CONSTRUCTOR", "is not a setting"],
     ["SHRUTI_SERVER___PROTO__", "is not a setting"],
+    ...TEST_VARIABLES.map((name): [string, string] => [name, "is not a setting"]),
   ];
   for (const [variable, message] of mistyped) {
     test(`a mistyped environment variable is named with the nearest correct name: ${variable}`, () => {
@@ -205,12 +207,9 @@ describe("config", () => {
     });
   }
 
-  test("variables of the program's tests, of a Kubernetes service and of other programs are ignored", () => {
+  test("variables of a Kubernetes service and of other programs are ignored", () => {
     const environment = {
       SHRUTI_CONFIG: "elsewhere.toml",
-      SHRUTI_BINARY: "/shruti",
-      SHRUTI_TEST_BACKEND: "vulkan",
-      SHRUTI_SOAK: "10",
       SHRUTI_SERVICE_HOST: "10.0.0.7",
       SHRUTI_SERVICE_PORT: "8080",
       SHRUTI_SERVICE_PORT_HTTP: "8080",

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { programEnvironment } from "../testing/test-variables.ts";
 import { upToDateBinary } from "./binary.ts";
 import { samplePath } from "./samples.ts";
 
@@ -171,7 +172,12 @@ test.skipIf(process.getuid?.() !== 0)(
           "en",
           "call.wav",
         ],
-        { cwd: own, env: { ...process.env, XDG_CACHE_HOME: own, HOME: own }, stdout: "pipe", stderr: "pipe" },
+        {
+          cwd: own,
+          env: { ...programEnvironment(), XDG_CACHE_HOME: own, HOME: own },
+          stdout: "pipe",
+          stderr: "pipe",
+        },
       );
       const err = await new Response(child.stderr).text();
       expect(await new Response(child.stdout).text(), err).toBe("eighty three thousand two hundred\n");

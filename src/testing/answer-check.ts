@@ -1,17 +1,7 @@
-import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ERROR_TABLE } from "../domain/errors.ts";
-import {
-  ErrorObject,
-  ModelList,
-  Transcription,
-  TranscriptionList,
-  TranscriptionResult,
-  Upload,
-  UploadCreated,
-  Usage,
-  WebhookEndpoint,
-} from "../http/wire/schemas.ts";
+import { ErrorObject } from "../http/wire/schemas.ts";
+import { createDescriptionCheck, type Described } from "./described.ts";
 import type { RawAnswer } from "./raw-http.ts";
 
 /** The parts of a request on which its response depends; undefined when the bytes are not a request. */
@@ -32,23 +22,6 @@ type Documented = { operationId: string; responses: Record<string, { content?: R
 type Content = { examples?: Record<string, unknown> };
 type Document = { paths: Record<string, Record<string, Documented>> };
 
-/** Shapes of successful responses by operation. Operations that are missing here have no JSON body of the program. */
-const SHAPES: Readonly<Record<string, TSchema>> = {
-  createTranscription: Transcription,
-  listTranscriptions: TranscriptionList,
-  getTranscription: Transcription,
-  deleteTranscription: Transcription,
-  cancelTranscription: Transcription,
-  getTranscriptionResult: TranscriptionResult,
-  transcribeAudio: TranscriptionResult,
-  createUpload: UploadCreated,
-  completeUpload: Upload,
-  getUpload: Upload,
-  sendFile: Upload,
-  listModels: ModelList,
-  getUsage: Usage,
-  createWebhookEndpoint: WebhookEndpoint,
-};
 const STORED: Readonly<Record<string, NonNullable<Verdict["stored"]>>> = {
   "createUpload 201": "uploads",
   "createTranscription 202": "asynchronous",
@@ -64,7 +37,8 @@ const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/;
 
 /** Reads the table of a running server. The returned check judges single responses. */
 export async function createAnswerCheck(baseUrl: string) {
-  const document = (await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document;
+  const document = (await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document & Described;
+  const faultOf = createDescriptionCheck(document);
   const templates = Object.entries(document.paths).map(([path, methods]) => ({
     methods,
     segments: path.split("/"),
@@ -102,7 +76,12 @@ export async function createAnswerCheck(baseUrl: string) {
     const error = status >= 400 ? readError(answer, asked.method, path, faults) : undefined;
     const place =
       operation?.operationId ?? (isStorage ? `storage ${method}` : template ? "(method)" : "(path)");
-    if (operation && asked.method !== "HEAD") checkShape(operation, answer, path, faults);
+    // The document describes the body and the header fields of each success. Those of tus are the protocol's.
+    if (operation && asked.method !== "HEAD" && status < 300 && !path.startsWith("/storage/tus")) {
+      const seen = { method, path, status, headers: new Headers([...headers]), text: answer.body };
+      const fault = faultOf(seen);
+      if (fault !== undefined) faults.push(`${operation.operationId} ${status}: ${fault}`);
+    }
     if (operation) checkDocumented(operation, status, error, faults);
     else if (isStorage) {
       if (!STORAGE_STATUSES.has(status)) faults.push(`${status} of a storage address`);
@@ -137,22 +116,6 @@ function readError(answer: RawAnswer, method: string, path: string, faults: stri
   if (message === "" || /\/tmp\/|node_modules|SQLITE|at .*\.ts:\d/.test(message))
     faults.push(`message: ${message}`);
   return code;
-}
-
-function checkShape(
-  { operationId }: Documented,
-  { status, headers, body }: RawAnswer,
-  path: string,
-  faults: string[],
-) {
-  const schema = SHAPES[operationId];
-  if (!schema || status >= 300 || path.startsWith("/storage/tus")) return;
-  // A transcript by `Accept`.
-  if (headers.get("content-type")?.startsWith("application/json") !== true) return;
-  const parsed = parseJson(body);
-  if (Value.Check(schema, parsed)) return;
-  const [first] = [...Value.Errors(schema, parsed)];
-  faults.push(`${operationId} ${status}: ${first?.path} ${first?.message}`);
 }
 
 function checkDocumented(operation: Documented, status: number, code: string | undefined, faults: string[]) {

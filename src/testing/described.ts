@@ -42,7 +42,13 @@ export function createDescriptionCheck(document: Described): (seen: Seen) => str
   function faultOfBody(pointer: string, type: string, text: string): string | undefined {
     if (type !== "application/json") return undefined;
     const validator = validatorOf(`${pointer}/content/application~1json/schema`);
-    if (validator(JSON.parse(text))) return undefined;
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return "the body is no JSON";
+    }
+    if (validator(value)) return undefined;
     return validator.errors?.map(({ instancePath, message }) => `${instancePath} ${message}`).join("; ");
   }
 

@@ -36,6 +36,7 @@ import {
 import { generatedTables, rowsBelow } from "./generated-tables.ts";
 import { openTestApp, type TestApp } from "./open-test-app.ts";
 import { proseOf, riddlesIn } from "./plain-english.ts";
+import { TEST_VARIABLES } from "./test-variables.ts";
 
 /** Compares the tables of docs/ with the code. Where they differ, either of them may be wrong. */
 
@@ -311,26 +312,7 @@ const PROSE = [
 /** Objects of `GET /v1/models` whose names are also names of config sections. */
 const NO_SETTINGS = ["limits.synchronous", "limits.asynchronous"];
 /** Variables that are not settings. */
-const VARIABLES = [
-  "SHRUTI_CONFIG",
-  "SHRUTI_ALL_WEIGHTS",
-  "SHRUTI_BINARY",
-  "SHRUTI_CRASH_INSTALLATIONS",
-  "SHRUTI_CRASH_KILLS",
-  "SHRUTI_CRASH_MINUTES",
-  "SHRUTI_CRASH_ROUNDS",
-  "SHRUTI_CLOCK_DAYS",
-  "SHRUTI_CLOCK_RUNS",
-  "SHRUTI_CRASH_ROUND_MS",
-  "SHRUTI_CRASH_STARTS",
-  "SHRUTI_FLEET_INSTALLATIONS",
-  "SHRUTI_FLEET_ROUNDS",
-  "SHRUTI_FLEET_SUMS",
-  "SHRUTI_REAL_MODEL",
-  "SHRUTI_SOAK",
-  "SHRUTI_TEST_BACKEND",
-  "SHRUTI_TEST_RELEASE",
-];
+const VARIABLES = ["SHRUTI_CONFIG", ...TEST_VARIABLES];
 
 describe.each(PROSE)("%s", (path) => {
   const text = readDocument(path);

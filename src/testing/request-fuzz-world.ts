@@ -10,6 +10,8 @@ export type FuzzWorld = {
   endpoints: string[];
   /** Uploads that can be written, with their tokens and sizes. */
   open: { id: string; token: string; bytes: number }[];
+  /** Operations of the document, except those that remove something, with examples of their JSON bodies. */
+  operations: { method: string; path: string; example?: Record<string, unknown> }[];
   model: string;
   recording: Uint8Array<ArrayBuffer>;
   host: string;
@@ -62,6 +64,7 @@ export async function openFuzzWorld(installation: Installation, server: RunningS
     ],
     endpoints: [endpoint.body.id],
     open,
+    operations: operationsOf((await api.call<Document>("GET", "/openapi.json")).body),
     model: models.body.data[0]?.id ?? "demo",
     recording,
     host: new URL(server.baseUrl).host,
@@ -120,6 +123,24 @@ async function openKeys(
   const { body } = await foreignApi.start({ audio: { upload_id: upload.id }, language: "en" });
   await reached(foreignApi, body.id);
   return { keys, foreign: { upload: upload.id, transcription: body.id } };
+}
+
+type Example = { value?: Record<string, unknown> };
+type Media = { example?: Record<string, unknown>; examples?: Record<string, Example> };
+type Operation = { operationId?: string; requestBody?: { content?: Record<string, Media> } };
+export type Document = { paths: Record<string, Record<string, Operation>> };
+
+/** Lists what the OpenAPI document describes. What removes something has makers that know what may go. */
+export function operationsOf({ paths }: Document): FuzzWorld["operations"] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([method, { operationId }]) => operationId !== undefined && method !== "delete")
+      .map(([method, { requestBody }]) => {
+        const media = requestBody?.content?.["application/json"];
+        const example = media && (media.example ?? Object.values(media.examples ?? {})[0]?.value ?? {});
+        return { method: method.toUpperCase(), path, ...(example ? { example } : {}) };
+      }),
+  );
 }
 
 /** Makes a fifth of a second of silence. */

@@ -124,6 +124,7 @@ const MAKERS: readonly Maker[] = [
   ...times(9, tusRequest),
   ...times(4, publicRequest),
   ...times(10, pathRequest),
+  ...times(8, documentedRequest),
 ];
 
 function plainRequest(world: FuzzWorld, random: Random): Plain {
@@ -650,6 +651,18 @@ function publicRequest(_world: FuzzWorld, random: Random): Plain {
     "/HEALTHZ",
   ]);
   return { label: "public", method: chance(random, 0.8) ? "GET" : pick(random, METHODS), target, fields: [] };
+}
+
+/**
+ * Makes a request of any operation of the document, so that a new one is met without a maker of its own. The body is the
+ * document's example, mutated.
+ */
+function documentedRequest(world: FuzzWorld, random: Random): Plain {
+  const { method, path, example } = pick(random, world.operations);
+  const target = path.replaceAll(/\{\w+\}/g, () => inPath(anyId(world, random)));
+  const label = "documented";
+  if (example === undefined) return { label, method, target, fields: [], ...emptyBody(random) };
+  return { label, method, target, fields: [], body: json(mutateFields({ ...example }, random), random) };
 }
 
 function pathRequest(world: FuzzWorld, random: Random): Plain {

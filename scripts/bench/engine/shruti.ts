@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { programEnvironment } from "../../../src/testing/test-variables.ts";
 
 export type ShrutiOptions = {
   executable: string;
@@ -89,7 +90,7 @@ export async function serveShruti(options: ShrutiOptions, prepared: PreparedShru
   const { config, key } = prepared;
   const child = Bun.spawn([executable, "serve", "--config", config], {
     env: {
-      ...process.env,
+      ...programEnvironment(),
       SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`,
       SHRUTI_ENGINE_SYNCHRONOUS_WORKERS: String(options.synchronousWorkers),
       SHRUTI_LOG_LEVEL: "warn",
