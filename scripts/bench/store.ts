@@ -229,8 +229,7 @@ function acceptance(database: Database) {
           tx,
           id,
           { kind: "result", result: RESULT, billedMs: 60_000 },
-          clock.now(),
-          TIME_ZONE,
+          { nowMs: clock.now(), timeZone: TIME_ZONE },
         ),
       ),
   };

@@ -1,7 +1,7 @@
 import { nearestName } from "../lib/nearest.ts";
 import { CONFIG_SCHEMA } from "./schema.ts";
 
-/** The variable of the program's prefix that is no setting: the path of the config file. */
+/** The path of the config file is no setting, although its variable has the prefix of settings. */
 const CONFIG_VARIABLE = "SHRUTI_CONFIG";
 
 /**

@@ -1,4 +1,5 @@
-import { AppError, type ErrorCode } from "../domain/errors.ts";
+import type { RecognitionEnding } from "../domain/ending.ts";
+import { AppError } from "../domain/errors.ts";
 import type { SpeakerWeightHashes } from "../domain/model.ts";
 import type { Reading } from "../domain/reading.ts";
 import type { Gap, TranscriptionResult, Warning } from "../domain/result.ts";
@@ -7,24 +8,6 @@ import type { EngineError } from "../engine/protocol.ts";
 import { mismatchedLanguages } from "../pipeline/spoken-language.ts";
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
-
-/** The end of the recognition of a recording. */
-export type Ending =
-  | {
-      kind: "result";
-      result: TranscriptionResult;
-      /** Audio without gaps, milliseconds over the channels that were recognized. */
-      recognizedMs: number;
-      /** Of installed weights, where they distinguished the speakers. */
-      speakerWeights?: SpeakerWeightHashes;
-    }
-  | {
-      kind: "failed";
-      code: ErrorCode;
-      message: string;
-      /** The error that led to the failure, where there was one. */
-      cause?: AppError | EngineError;
-    };
 
 export type EndingInput = {
   request: Pick<TranscriptionRequest, "channelMode" | "language" | "mode">;
@@ -43,7 +26,13 @@ export type EndingInput = {
 };
 
 /** Makes a result, a partial result or a failure from the outcomes of the chunks (docs/decisions.md section 4). */
-export function endingOf({ request, chunks, durationMs, channels, ...input }: EndingInput): Ending {
+export function endingOf({
+  request,
+  chunks,
+  durationMs,
+  channels,
+  ...input
+}: EndingInput): RecognitionEnding<TranscriptionResult> {
   const isSeparate = request.channelMode === "separate";
   const failed = chunks.filter(({ state }) => state === "failed");
   if (failed.length > 0 && failed.length === chunks.length) {
@@ -77,12 +66,14 @@ export function endingOf({ request, chunks, durationMs, channels, ...input }: En
   const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const totalMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });
   const { speakerWeights } = input;
-  const ending = { kind: "result", result, recognizedMs: Math.max(0, totalMs - gapMs) } as const;
+  const ending = { kind: "result", result, billedMs: Math.max(0, totalMs - gapMs) } as const;
   return speakerWeights ? { ...ending, speakerWeights } : ending;
 }
 
 /** Makes the ending of a recognition that failed because of the recording or the engine. */
-export function failureOf(cause: AppError | EngineError): Ending {
+export function failureOf(
+  cause: AppError | EngineError,
+): Extract<RecognitionEnding<never>, { kind: "failed" }> {
   if (cause instanceof AppError) return { kind: "failed", code: cause.code, message: cause.message, cause };
   if (cause.kind === "unusable_model") {
     const message = "The model could not be loaded.";

@@ -37,7 +37,7 @@ describe("a recording without a server", () => {
     if (ending?.kind !== "result") throw new Error("no result");
     expect(ending.result).toMatchObject({ status: "completed", durationMs: 20_000, gaps: [], warnings: [] });
     expect(ending.result.segments.map(({ startMs }) => startMs)).toEqual(FOUR_STARTS);
-    expect(ending.recognizedMs).toBe(20_000);
+    expect(ending.billedMs).toBe(20_000);
     expect(shares).toEqual([0.25, 0.5, 0.75, 1]);
   });
 
@@ -67,7 +67,7 @@ describe("a recording without a server", () => {
     if (ending?.kind !== "result") throw new Error("no result");
     expect(ending.result.gaps).toEqual([{ startMs: 5_000, endMs: 10_000, reason: row.reason }]);
     expect(ending.result.segments.length).toBe(3);
-    expect(ending.recognizedMs).toBe(15_000);
+    expect(ending.billedMs).toBe(15_000);
     expect(chunks.of(CHUNK_MS).length).toBe(row.attempts);
   });
 

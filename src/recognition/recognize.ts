@@ -1,4 +1,6 @@
+import type { RecognitionEnding } from "../domain/ending.ts";
 import { AppError } from "../domain/errors.ts";
+import type { TranscriptionResult } from "../domain/result.ts";
 import { billedMsOf } from "../domain/transcription.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { inSlices } from "../lib/in-slices.ts";
@@ -15,7 +17,7 @@ import {
   runChunk,
 } from "./chunk-run.ts";
 import type { RecognitionJob, RecognitionTools } from "./context.ts";
-import { type Ending, endingOf, failureOf } from "./ending.ts";
+import { endingOf, failureOf } from "./ending.ts";
 import { createPrefetch, type Prefetch } from "./prefetch.ts";
 import { type DecodedRecording, decodeRecording, findChunks } from "./prepare.ts";
 import { createProgress, type Progress } from "./progress.ts";
@@ -44,7 +46,7 @@ export async function recognizeRecording(
   job: RecognitionJob,
   tools: RecognitionTools,
   signal: AbortSignal,
-): Promise<Ending | undefined> {
+): Promise<RecognitionEnding<TranscriptionResult> | undefined> {
   try {
     const limits = chunkLimits(maxChunkMsOf(job, tools));
     const decoded = await decodeRecording(job, limits, tools, signal);
@@ -213,7 +215,7 @@ async function assemble(
   { request }: RecognitionJob,
   { warnings, ended, speakers, ...recording }: DecodedRecording & Recognized,
   signal: AbortSignal,
-): Promise<Ending> {
+): Promise<RecognitionEnding<TranscriptionResult>> {
   const chunks = hasTwinChannel(warnings, ended) ? withTwins(ended) : ended;
   const segments = await inSlices(
     chunks.flatMap((chunk) => chunk.segments ?? []),

@@ -61,7 +61,7 @@ test("the audio of all chunks is what the result is billed for", () => {
     const { audioMs } = createTextSoFar(asked).add(chunks, chunks.length);
     const segments = chunks.flatMap((chunk) => chunk.segments ?? []);
     const ending = endingOf({ request, ...asked, chunks, segments, warnings: [] });
-    expect(ending).toMatchObject({ kind: "result", recognizedMs: audioMs });
+    expect(ending).toMatchObject({ kind: "result", billedMs: audioMs });
   }
 });
 

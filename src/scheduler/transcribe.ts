@@ -1,11 +1,11 @@
 import packageJson from "../../package.json" with { type: "json" };
+import type { RecognitionEnding } from "../domain/ending.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import { modelHashOf } from "../domain/model-hash.ts";
-import type { DoubtfulText } from "../domain/result.ts";
+import type { DoubtfulText, TranscriptionResult } from "../domain/result.ts";
 import type { Means } from "../domain/story.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ChunkSlots, Recording } from "../recognition/context.ts";
-import type { Ending } from "../recognition/ending.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
 import { requestOf } from "../services/transcriptions/acceptance.ts";
 import type { DecoderWork } from "../services/uploads/decoder-lanes.ts";
@@ -39,21 +39,19 @@ export async function runTranscription(context: RunContext, id: string, signal: 
     const means = "kind" in model ? {} : { means: { ...meansOf(context, model, ending), doubtfulText } };
     if (ending.kind === "result") {
       // Outside the transaction, because both take long where the recording is long.
-      const result = await packResult(ending.result);
-      const chunks = await countEndedChunks(database.store, id);
-      const billedMs = ending.recognizedMs;
-      await write(() =>
-        transcriptions.finish(id, { ...{ kind: "result", result, billedMs, chunks }, ...means }),
-      );
+      const packed = { ...ending, result: await packResult(ending.result) };
+      const work = { ...means, chunks: await countEndedChunks(database.store, id) };
+      await write(() => transcriptions.finish(id, packed, work));
       return;
     }
-    const { code, message, cause } = ending;
-    if (cause) context.log.error({ transcription_id: id, err: cause }, "transcription failed");
-    await write(() => transcriptions.finish(id, { kind: "failed", code, message, ...means }));
+    if (ending.cause) context.log.error({ transcription_id: id, err: ending.cause }, "transcription failed");
+    await write(() => transcriptions.finish(id, ending, means));
   } catch (error) {
     if (!signal.aborted) throw error;
   }
 }
+
+type Recognized = RecognitionEnding<TranscriptionResult>;
 
 /** Claims a transcription. The first claim notes the weights that recognition begins with. */
 function claim({ transcriptions, findModel, clock }: RunContext, id: string): TranscriptionRow | undefined {
@@ -65,7 +63,7 @@ function claim({ transcriptions, findModel, clock }: RunContext, id: string): Tr
 }
 
 /** Returns with what a recording was recognized. The engine loads no weights but those of the manifest. */
-function meansOf({ engine, config, commit }: RunContext, model: InstalledModel, ending: Ending): Means {
+function meansOf({ engine, config, commit }: RunContext, model: InstalledModel, ending: Recognized): Means {
   const { device, cpuVariant } = engine.status().models.find(({ modelId }) => modelId === model.id) ?? {};
   const { sha256: modelSha256, decoding, parts } = model;
   const { precision } = config.engine;
@@ -78,9 +76,9 @@ function meansOf({ engine, config, commit }: RunContext, model: InstalledModel, 
 }
 
 /** Finds the version and the weights of the model that the transcription was accepted for, and begun with. */
-function modelFor({ findModel }: RunContext, row: TranscriptionRow): InstalledModel | Ending {
+function modelFor({ findModel }: RunContext, row: TranscriptionRow): InstalledModel | Recognized {
   const model = findModel(row.modelId);
-  const failed = (message: string): Ending => ({ kind: "failed", code: "capacity_unavailable", message });
+  const failed = (message: string): Recognized => ({ kind: "failed", code: "capacity_unavailable", message });
   if (!model) return failed("The model was removed.");
   if (model.version !== row.modelVersion)
     return failed(`Version ${row.modelVersion} of the model has been replaced by ${model.version}.`);
@@ -95,7 +93,7 @@ async function recognize(
   row: TranscriptionRow,
   { model, doubtfulText }: { model: InstalledModel; doubtfulText: DoubtfulText },
   signal: AbortSignal,
-): Promise<Ending | undefined> {
+): Promise<Recognized | undefined> {
   const { durationMs, channels } = row;
   const upload = findUpload(context.database.store, row.uploadId);
   const recording: Recording = {

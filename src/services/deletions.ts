@@ -143,7 +143,7 @@ function repeatDeletion(
     if (row && !isFinal(row.state)) {
       const message = "The transcription was deleted before its database was restored.";
       const ending = { kind: "cancelled", code: "content_deleted", message } as const;
-      settleTranscription(tx, id, ending, nowMs, billing.timezone);
+      settleTranscription(tx, id, ending, { nowMs, timeZone: billing.timezone });
       // A stream may have sent some of it before the backup, and that is charged.
       noteLowCredit(tx, row.organizationId, billing.low_credit_paise, nowMs);
     }

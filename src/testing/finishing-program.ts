@@ -1,13 +1,14 @@
+import type { Ending } from "../domain/ending.ts";
 import type { TranscriptionResult } from "../domain/result.ts";
 import { systemClock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { openLog } from "../lib/log.ts";
 import { createDeliverer } from "../scheduler/deliver.ts";
 import type { Scope } from "../services/ownership.ts";
-import { type Ending, settleTranscription } from "../services/transcriptions/settlement.ts";
+import { settleTranscription } from "../services/transcriptions/settlement.ts";
 import { openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit } from "../store/ledger.ts";
-import { packResult } from "../store/results.ts";
+import { type PackedResult, packResult } from "../store/results.ts";
 import { insertTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { testConfig } from "./test-config.ts";
 import { BENCH_WEBHOOKS } from "./webhook-kit.ts";
@@ -61,10 +62,12 @@ async function finishOne(index: number): Promise<void> {
     for (const trigger of ["claim", "prepared", "transcribed"] as const)
       moveTranscription(database.store, id, trigger, Date.now());
   }
-  transaction(database.store, (tx) => settleTranscription(tx, id, ending, Date.now(), "Asia/Kolkata"));
+  transaction(database.store, (tx) =>
+    settleTranscription(tx, id, ending, { nowMs: Date.now(), timeZone: "Asia/Kolkata" }),
+  );
 }
 
-async function endingOf(id: string, index: number): Promise<Ending> {
+async function endingOf(id: string, index: number): Promise<Ending<PackedResult>> {
   if (index % 4 === 0) return { kind: "failed", code: "audio_decode_failed", message: "Nothing to hear." };
   if (index % 4 === 1) return { kind: "cancelled" };
   const status = index % 4 === 2 ? "completed" : "partial";

@@ -1,3 +1,4 @@
+import type { Ending } from "../../domain/ending.ts";
 import type { ErrorCode } from "../../domain/errors.ts";
 import type { ChunkCounts, Means } from "../../domain/story.ts";
 import {
@@ -15,14 +16,13 @@ import { moveTranscription, type TranscriptionRow } from "../../store/transcript
 import { insertUsageEvent } from "../../store/usage.ts";
 import { findEndpoint, insertEvent } from "../../store/webhooks.ts";
 
-/**
- * How a transcription ends, and with what it was recognized. `billedMs` is what the customer pays for, milliseconds over all recognized channels.
- * `chunks` are its chunks where they have been counted after the last one had ended.
- */
-export type Ending =
-  | { kind: "result"; result: PackedResult; billedMs: number; means?: Means; chunks?: ChunkCounts }
-  | { kind: "failed"; code: ErrorCode; message: string; means?: Means }
-  | { kind: "cancelled"; code?: ErrorCode; message?: string };
+/** How a transcription was recognized, as far as that is known before it is settled. */
+export type KnownWork = {
+  /** With what it was recognized. */
+  means?: Means;
+  /** Its chunks, where they have been counted after the last one had ended. */
+  chunks?: ChunkCounts;
+};
 
 /**
  * Returns the charge for so much audio of a transcription, whole paise.
@@ -53,20 +53,18 @@ const TRIGGERS = {
  * the audio is charged whose text a stream has sent before. The chunks of a long recording stay: they mean nothing any
  * more, and each round of retention removes them.
  *
+ * @param nowMs when it ends, epoch milliseconds
  * @param timeZone IANA name of the zone whose calendar day the charge counts for
  * @returns the final row; undefined when the transcription had ended already, and nothing is written
  */
 export function settleTranscription(
   tx: Store,
   id: string,
-  ending: Ending,
-  nowMs: number,
-  timeZone: string,
+  ending: Ending<PackedResult>,
+  { nowMs, timeZone, means, chunks }: KnownWork & { nowMs: number; timeZone: string },
 ): TranscriptionRow | undefined {
   const state = finalStateOf(ending);
-  const means = ending.kind === "cancelled" ? null : (ending.means ?? null);
-  const counted = ending.kind === "result" ? ending.chunks : undefined;
-  const work = { ...(counted ?? countChunks(tx, id)), means };
+  const work = { ...(chunks ?? countChunks(tx, id)), means: means ?? null };
   const change = { finishedAt: nowMs, work, ...errorOf(ending) };
   const row = moveTranscription(tx, id, triggerFor(state), nowMs, change);
   if (!row) return undefined;
@@ -105,7 +103,7 @@ export function settleTranscription(
   return row;
 }
 
-function finalStateOf(ending: Ending): FinalState {
+function finalStateOf(ending: Ending<PackedResult>): FinalState {
   return ending.kind === "result" ? ending.result.status : ending.kind;
 }
 
@@ -113,7 +111,7 @@ function triggerFor(state: FinalState): TranscriptionTrigger {
   return TRIGGERS[state];
 }
 
-function errorOf(ending: Ending): { errorCode?: ErrorCode; errorMessage?: string } {
+function errorOf(ending: Ending<PackedResult>): { errorCode?: ErrorCode; errorMessage?: string } {
   if (ending.kind === "result" || ending.code === undefined) return {};
   return { errorCode: ending.code, errorMessage: ending.message ?? "" };
 }

@@ -1,5 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import type { AuditAction } from "../../domain/audit.ts";
+import type { Ending } from "../../domain/ending.ts";
 import { AppError } from "../../domain/errors.ts";
 import { isFinal } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -7,12 +8,13 @@ import { recordAct } from "../../store/audit-log.ts";
 import { removeChunks } from "../../store/chunks.ts";
 import { checkpoint, type Database, transaction } from "../../store/database.ts";
 import { noteLowCredit } from "../../store/low-credit.ts";
+import type { PackedResult } from "../../store/results.ts";
 import { findTranscription, isUploadInUse, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findUpload } from "../../store/uploads.ts";
 import type { LowCredit } from "../../store/webhooks.ts";
 import { deleteTranscriptionContent } from "../deletions.ts";
 import type { ReceiptService } from "../receipts.ts";
-import { type Ending, settleTranscription } from "./settlement.ts";
+import { type KnownWork, settleTranscription } from "./settlement.ts";
 
 export type EndingDeps = {
   database: Database;
@@ -47,7 +49,7 @@ export type TranscriptionEndings = {
   /** Finds a transcription. @throws AppError `not_found` */
   requireRow(id: string): TranscriptionRow;
   /** Ends a transcription and settles it. Undefined: it had ended already, and nothing has changed. */
-  finish(id: string, ending: Ending): TranscriptionRow | undefined;
+  finish(id: string, ending: Ending<PackedResult>, work?: KnownWork): TranscriptionRow | undefined;
   /** Cancels unfinished work and settles it. Returns a finished row unchanged. */
   cancel(row: TranscriptionRow, reason?: CancelReason): TranscriptionRow;
   /** Does the same as `cancel`. @throws AppError `not_found` */
@@ -76,10 +78,17 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
     return row;
   }
 
-  function finish(id: string, ending: Ending, action?: AuditAction): TranscriptionRow | undefined {
+  function finish(
+    id: string,
+    ending: Ending<PackedResult>,
+    { action, ...work }: KnownWork & { action?: AuditAction | undefined } = {},
+  ): TranscriptionRow | undefined {
     let low: LowCredit | undefined;
     const row = transaction(store, (tx) => {
-      const ended = settleTranscription(tx, id, ending, clock.now(), config.billing.timezone);
+      const ended = settleTranscription(tx, id, ending, {
+        ...{ nowMs: clock.now(), timeZone: config.billing.timezone },
+        ...work,
+      });
       if (!ended) return undefined;
       low = noteLowCredit(tx, ended.organizationId, config.billing.low_credit_paise, clock.now());
       if (action) recordAct(tx, { action, ...ownersOf(ended) }, clock.now());
@@ -96,7 +105,7 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
     if (isFinal(row.state)) return row;
     // With a reason the program itself has decided. The transcription's error says why.
     const action = reason === undefined ? "transcription.cancel" : undefined;
-    return finish(row.id, { kind: "cancelled", ...reason }, action) ?? requireRow(row.id);
+    return finish(row.id, { kind: "cancelled", ...reason }, { action }) ?? requireRow(row.id);
   }
 
   async function deleteContent(row: TranscriptionRow): Promise<TranscriptionRow> {
@@ -128,7 +137,7 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
 
   return {
     requireRow,
-    finish: (id, ending) => finish(id, ending),
+    finish: (id, ending, work) => finish(id, ending, work),
     cancel,
     deleteContent,
     cancelById: (id, reason) => cancel(requireRow(id), reason),

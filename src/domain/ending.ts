@@ -1,0 +1,28 @@
+import type { ErrorCode } from "./errors.ts";
+import type { SpeakerWeightHashes } from "./model.ts";
+
+/**
+ * How a transcription ends. Recognition makes it, and settlement writes it.
+ *
+ * @typeParam Result the form of the result: `TranscriptionResult` as recognition makes it, or packed for the database
+ */
+export type Ending<Result> =
+  | {
+      kind: "result";
+      result: Result;
+      /** What the customer pays for: audio without gaps, milliseconds over all recognized channels. */
+      billedMs: number;
+      /** Of installed weights, where they distinguished the speakers. */
+      speakerWeights?: SpeakerWeightHashes;
+    }
+  | {
+      kind: "failed";
+      code: ErrorCode;
+      message: string;
+      /** The error that led to the failure, where there was one. */
+      cause?: Error;
+    }
+  | { kind: "cancelled"; code?: ErrorCode; message?: string };
+
+/** Recognition ends with a result or a failure; only clients, admins and the server's deadlines cancel. */
+export type RecognitionEnding<Result> = Exclude<Ending<Result>, { kind: "cancelled" }>;
