@@ -85,6 +85,6 @@ async function turnsOfTrack(
   const yieldToLoop = createYielder(signal);
   const tree = await growVoiceTree(info, track, least, yieldToLoop);
   const countIn = (people: Int32Array) => countPeople(turnsOf(info, track, people));
-  const { people, count } = await choosePeople(tree, { least, most }, countIn, yieldToLoop);
-  return { turns: turnsOf(info, track, people), isCountUncertain: !isAsGiven(count) };
+  const { people, isCountUncertain } = await choosePeople(tree, { least, most }, countIn, yieldToLoop);
+  return { turns: turnsOf(info, track, people), isCountUncertain };
 }

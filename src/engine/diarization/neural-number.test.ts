@@ -18,19 +18,26 @@ type Scene = {
   spread?: number;
   /** How alike different people are: 0 not at all, 1 they are the same. */
   alike?: number;
+  /** How much of the voice of person 0 person 3 has. */
+  likeFirst?: number;
+  axes?: number;
 };
 
 /** Makes voices whose people are known. A person is an axis, so different people are 1 apart unless they are alike. */
-function voicesOf({ windows, aloneMs = () => 4_000, spread = 0.3, alike = 0 }: Scene) {
+function voicesOf({ windows, aloneMs = () => 4_000, spread = 0.3, alike = 0, ...more }: Scene) {
+  const { likeFirst = 0, axes = NUMBERS } = more;
   const random = randomFrom(5);
   const truth: number[] = [];
   const voices: HeardVoice[] = [];
   for (const [window, people] of windows.entries())
     for (const [speaker, person] of people.entries()) {
       const embedding = Float32Array.from(
-        { length: NUMBERS },
+        { length: axes },
         (_, axis) =>
-          (axis === person ? 1 : 0) + (axis === NUMBERS - 1 ? alike : 0) + spread * (random() - 0.5),
+          (axis === person ? 1 : 0) +
+          (axis === axes - 1 ? alike : 0) +
+          (axis === 0 && person === 3 ? likeFirst : 0) +
+          spread * (random() - 0.5),
       );
       voices.push({ window, speaker, aloneMs: aloneMs(person), embedding });
       truth.push(person);
@@ -58,10 +65,48 @@ function inOrder(people: Iterable<number>): number[] {
 const repeat = (count: number, windows: number[][]) => Array.from({ length: count }, () => windows).flat();
 
 describe("the number of people", () => {
-  test.each([10, 100, 400])("does not grow with the length: %d times the same talk", async (times) => {
-    const { people, count, truth } = await choose({ windows: repeat(times, [[0, 1], [0], [1, 2], [2, 0]]) });
-    expect(count).toBe(3);
+  test.each([10, 100, 400])(
+    "does not grow with the length: %d times the same talk",
+    async (times) => {
+      const { people, count, truth } = await choose({
+        windows: repeat(times, [[0, 1], [0], [1, 2], [2, 0]]),
+      });
+      expect(count).toBe(3);
+      expect(inOrder(people)).toEqual(inOrder(truth));
+    },
+    60_000,
+  );
+
+  test("has each of two people whose voices are nearer to each other than those of the others", async () => {
+    const windows = repeat(20, [[0, 1], [1, 2], [2, 3], [0]]);
+    const { people, count, truth, isCountUncertain } = await choose({ windows, spread: 0.2, likeFirst: 0.6 });
+    expect(count).toBe(4);
     expect(inOrder(people)).toEqual(inOrder(truth));
+    expect(isCountUncertain).toBe(false);
+  });
+
+  test.each([
+    ["in doubt where two voices are about as near as one person's may be", 0.9, true],
+    ["not in doubt where they are the same voice", 8, false],
+  ])("is %s", async (_title, likeFirst, isInDoubt) => {
+    const windows = repeat(20, [[0, 1], [1, 2], [2, 3], [0]]);
+    const { isCountUncertain } = await choose({ windows, spread: 0.2, likeFirst });
+    expect(isCountUncertain).toBe(isInDoubt);
+  });
+
+  test("does not count one person twice whom the segmentation took for two", async () => {
+    const { count } = await choose({ windows: repeat(30, [[0, 0]]), spread: 0.35 });
+    expect(count).toBe(1);
+  });
+
+  test("is at most 20, which is in doubt", async () => {
+    const windows = repeat(
+      8,
+      Array.from({ length: 30 }, (_, person) => [person, (person + 1) % 30]),
+    );
+    const { count, isCountUncertain } = await choose({ windows, axes: 32, spread: 0.2 });
+    expect(count).toBe(20);
+    expect(isCountUncertain).toBe(true);
   });
 
   test("is found at the distance that people have in this recording", async () => {

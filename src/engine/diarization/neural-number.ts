@@ -1,3 +1,4 @@
+import { MAX_SPEAKERS } from "../../domain/transcription.ts";
 import type { YieldToLoop } from "./diarize-tracks.ts";
 import { foundClusters, givenClusters, leastMsOf, peopleOf } from "./neural-people.ts";
 import type { VoiceTree } from "./neural-voices.ts";
@@ -6,7 +7,15 @@ import type { VoiceTree } from "./neural-voices.ts";
 export type PeopleBounds = { least: number; most: number };
 
 /** Who each voice is, and how many people the turns made of that have. */
-export type PeopleChoice = { people: Int32Array; count: number };
+export type PeopleChoice = {
+  people: Int32Array;
+  count: number;
+  /**
+   * The number lies outside the bounds; or it was to be found, and more than the most were found, or another number is
+   * nearly as likely.
+   */
+  isCountUncertain: boolean;
+};
 
 /** Time that is enough for a person is doubled and halved, up to this time and this often. */
 const MOST_LEAST_MS = 8_000;
@@ -24,14 +33,22 @@ export async function choosePeople(
   countIn: (people: Int32Array) => number,
   yieldToLoop: YieldToLoop,
 ): Promise<PeopleChoice> {
-  const choose = async (clusters: Int32Array): Promise<PeopleChoice> => {
+  const isOutside = (count: number) => count > 0 && (count < least || count > most);
+  const choose = async (clusters: Int32Array) => {
     const people = await peopleOf(tree, clusters, yieldToLoop);
     return { people, count: countIn(people) };
   };
-  const one = new Int32Array(tree.units.length);
-  if (tree.units.length < 2 || most === 1) return { people: one, count: countIn(one) };
-  const found = await choose(foundClusters(tree));
-  const wanted = Math.max(least, Math.min(most, found.count));
+  if (tree.units.length < 2 || most === 1) {
+    const people = new Int32Array(tree.units.length);
+    const count = countIn(people);
+    return { people, count, isCountUncertain: isOutside(count) };
+  }
+  const { clusters: foundOnes, countsBeside } = await foundClusters(tree, yieldToLoop);
+  const found = await choose(foundOnes);
+  const within = (count: number) => Math.max(least, Math.min(most, count));
+  const wanted = within(found.count);
+  const isInDoubt =
+    countsBeside.some((count) => within(count) !== wanted) || (most === MAX_SPEAKERS && found.count > most);
   let best = found;
   for (const leastMs of found.count === wanted ? [] : enoughTimes(leastMsOf(tree))) {
     const clusters = givenClusters(tree, wanted, leastMs);
@@ -40,7 +57,7 @@ export async function choosePeople(
     if (Math.abs(tried.count - wanted) < Math.abs(best.count - wanted)) best = tried;
     if (best.count === wanted) break;
   }
-  return best;
+  return { ...best, isCountUncertain: isOutside(best.count) || (least < most && isInDoubt) };
 }
 
 /**

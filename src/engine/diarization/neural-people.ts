@@ -1,19 +1,32 @@
 import { assign } from "../../lib/assign.ts";
 import type { YieldToLoop } from "./diarize-tracks.ts";
+import { compareClusters, joinClusters } from "./neural-joining.ts";
 import { clustersOf, countBelow, product, unitOf } from "./neural-linkage.ts";
 import type { VoiceTree } from "./neural-voices.ts";
 
 /** Who no one is: the voice of a cluster that was dropped, or one too many in its window. */
 const NOBODY = -1;
 
-/** Average linkage joins clusters that are nearer than this share of the distance of different people. */
-const JOIN_BELOW = 0.6;
+/** Average linkage joins voices that are nearer than this share of the distance of people, and than this distance. */
+const JOIN_BELOW = 0.3;
+const JOIN_SURELY_BELOW = 0.17;
+const MOST_CLUSTERS = 200;
+/**
+ * Clusters are the same person below this share of the distance between people, less that within a person. The number is
+ * in doubt when one of the limits beside it finds another.
+ */
+const SAME_BELOW = 0.3;
+const DOUBTFUL_LIMITS = [0.8 * SAME_BELOW, 1.25 * SAME_BELOW];
 /** A cluster needs the smaller of this time and this share of all time. */
 const LEAST_MS = 2_000;
 const LEAST_SHARE = 0.01;
-/** A cluster with a smaller share, within this share of the distance of people from a larger one, is not a person. */
+/**
+ * A cluster with a smaller share and less time, within this share of the distance of people from a larger one, is not a
+ * person.
+ */
 const NEAR = 0.5;
 const NEAR_SHARE = 0.07;
+const NEAR_MS = 5_000;
 /** Clusters into which the tree is cut at most to find a given number of people. */
 const MOST_CUTS = 60;
 /** Centres are computed this many times, each time from the voices that are nearest to the ones before. */
@@ -25,32 +38,52 @@ export function leastMsOf({ linkedMs }: VoiceTree): number {
 }
 
 /**
- * Finds the clusters that are people: the tree is cut at a share of the distance that different people of this track
- * have; clusters with too little time are dropped, and so are small ones near a larger one, which hold two mixed voices.
+ * Finds the clusters that are people: voices that are surely the same person are linked, and clusters that are hardly
+ * further from each other than their own voices are joined. Those with too little time are dropped, and so are small ones
+ * near a larger one, which hold two mixed voices.
  *
- * @returns the number of the person of each linked voice, or −1
+ * @returns the number of the person of each linked voice, or −1; and the numbers of people that slightly lower and higher
+ * limits find
  */
-export function foundClusters(tree: VoiceTree): Int32Array {
-  const { joints, apart, linked, linkedMs } = tree;
-  const clusters = clustersOf(joints, countBelow(joints, JOIN_BELOW * apart));
+export async function foundClusters(tree: VoiceTree, yieldToLoop: YieldToLoop) {
+  const { joints, apart } = tree;
+  const first = Math.min(MOST_CLUSTERS, countBelow(joints, Math.max(JOIN_SURELY_BELOW, JOIN_BELOW * apart)));
+  const clusters = clustersOf(joints, first);
+  const distances = await compareClusters(tree, clusters, yieldToLoop);
+  const findAt = (limit: number) => {
+    const joined = joinClusters(distances, limit * (apart - distances.usual));
+    return keepPeople(
+      tree,
+      clusters.map((cluster) => joined[cluster] ?? cluster),
+    );
+  };
+  const countsBeside = DOUBTFUL_LIMITS.map(
+    (limit) => new Set(findAt(limit).filter((one) => one !== NOBODY)).size,
+  );
+  return { clusters: findAt(SAME_BELOW), countsBeside };
+}
+
+/** Drops the clusters that are not people, and numbers the others from 0. */
+function keepPeople({ apart, linked, linkedMs }: VoiceTree, clusters: Int32Array): Int32Array {
   const times = timesOf(clusters, linkedMs);
-  const least = leastMsOf(tree);
-  const all = [...times.keys()];
-  const longest = all.reduce((one, other) => ((times[other] ?? 0) > (times[one] ?? 0) ? other : one), 0);
-  const large = all.filter((cluster) => (times[cluster] ?? 0) >= least || cluster === longest);
+  const whole = sumOf(linkedMs);
+  const least = Math.min(LEAST_MS, LEAST_SHARE * whole);
+  const timeOf = (cluster: number) => times.get(cluster) ?? 0;
+  const byTime = [...times.keys()].sort((one, other) => timeOf(one) - timeOf(other));
+  const large = byTime.filter((cluster) => timeOf(cluster) >= least || cluster === byTime.at(-1));
   const middles = middlesOf(linked, clusters);
   const kept = new Set(large);
-  for (const cluster of large.toSorted((one, other) => (times[one] ?? 0) - (times[other] ?? 0))) {
-    const time = times[cluster] ?? 0;
-    if (time >= NEAR_SHARE * sumOf(times)) continue;
-    const isNear = [...kept].some(
-      (other) =>
-        (times[other] ?? 0) > time &&
-        1 - product(middles[cluster] ?? EMPTY, middles[other] ?? EMPTY) < NEAR * apart,
-    );
+  for (const [index, cluster] of large.entries()) {
+    if (timeOf(cluster) >= Math.min(NEAR_MS, NEAR_SHARE * whole)) break;
+    const isNear = large
+      .slice(index + 1)
+      .some((other) => 1 - product(middles[cluster] ?? EMPTY, middles[other] ?? EMPTY) < NEAR * apart);
     if (isNear) kept.delete(cluster);
   }
-  return renumber(clusters, [...kept]);
+  return renumber(
+    clusters,
+    [...kept].sort((one, other) => one - other),
+  );
 }
 
 /**
@@ -62,10 +95,13 @@ export function foundClusters(tree: VoiceTree): Int32Array {
 export function givenClusters({ joints, linkedMs }: VoiceTree, people: number, leastMs: number) {
   for (let count = people; count <= Math.min(linkedMs.length, MOST_CUTS); count++) {
     const clusters = clustersOf(joints, count);
-    const times = timesOf(clusters, linkedMs);
-    if (times.filter((time) => time >= leastMs).length < people) continue;
-    const order = [...times.keys()].sort((one, other) => (times[other] ?? 0) - (times[one] ?? 0));
-    return renumber(clusters, order.slice(0, people));
+    const times = [...timesOf(clusters, linkedMs)];
+    if (times.filter(([, time]) => time >= leastMs).length < people) continue;
+    times.sort(([, one], [, other]) => other - one);
+    return renumber(
+      clusters,
+      times.slice(0, people).map(([cluster]) => cluster),
+    );
   }
   return undefined;
 }
@@ -110,10 +146,10 @@ function differentPeople(middles: readonly Float32Array[], voices: readonly Floa
 const EMPTY = new Float32Array();
 
 /** Returns the time of each cluster, milliseconds. */
-function timesOf(clusters: Int32Array, linkedMs: readonly number[]): number[] {
-  const times: number[] = [];
+function timesOf(clusters: Int32Array, linkedMs: readonly number[]): Map<number, number> {
+  const times = new Map<number, number>();
   for (const [index, cluster] of clusters.entries()) {
-    times[cluster] = (times[cluster] ?? 0) + (linkedMs[index] ?? 0);
+    times.set(cluster, (times.get(cluster) ?? 0) + (linkedMs[index] ?? 0));
   }
   return times;
 }

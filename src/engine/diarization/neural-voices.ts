@@ -16,6 +16,9 @@ export type VoiceTree = {
   /** Vectors of the voices that were clustered, their time in the track in milliseconds, and how they join. */
   linked: readonly Float32Array[];
   linkedMs: readonly number[];
+  /** The windows of the linked voices. Windows that are so far apart share no sound. */
+  linkedWindows: readonly number[];
+  windowsApart: number;
   joints: readonly Joint[];
   /** How far voices of different people are apart in this track: a cosine distance. */
   apart: number;
@@ -28,6 +31,8 @@ const PAIR_ALONE_MS = 1_500;
 const LEAST_PAIRS = 4;
 /** The distance of people where a track has too few pairs. */
 const USUAL_APART = 0.5;
+/** People are not nearer than this: the segmentation took one person for two. */
+const LEAST_APART = 0.35;
 /** More do not change the result. Clustering needs 2 bytes times the square of this number: 5 MB. */
 export const MOST_LINKED = 1_500;
 
@@ -60,8 +65,10 @@ export async function growVoiceTree(
     usable,
     linked,
     linkedMs: chosen.map((index) => (aloneMs[index] ?? 0) * share),
+    linkedWindows: chosen.map((index) => windows[index] ?? 0),
+    windowsApart: Math.ceil(windowSamples / shiftSamples),
     joints: await linkVectors(linked, yieldToLoop),
-    apart: pairs.length >= LEAST_PAIRS ? medianOf(pairs) : USUAL_APART,
+    apart: pairs.length >= LEAST_PAIRS ? Math.max(LEAST_APART, medianOf(pairs)) : USUAL_APART,
   };
 }
 

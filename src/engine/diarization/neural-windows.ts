@@ -26,6 +26,8 @@ export type HeardTrack = {
 const SHIFT_SHARE_IN_SHORT = 0.1;
 const SHIFT_SHARE = 0.25;
 const SHORT_SAMPLES = 60 * SAMPLE_RATE_HZ;
+/** A voice is described by the middle of its sound: the time that the net takes grows with it. */
+const MOST_SOUND_SAMPLES = 4 * SAMPLE_RATE_HZ;
 /** A voice that is alone for fewer frames cannot be described. */
 const LEAST_FRAMES_ALONE = 10;
 
@@ -114,7 +116,11 @@ async function readWindow(file: FileHandle, start: number, length: number) {
   return { sound, read };
 }
 
-/** Joins the sound of the frames in which a speaker is alone; undefined when there are too few. */
+/**
+ * Joins the sound of the frames in which a speaker is alone, and takes the middle of it; undefined when there are too few.
+ *
+ * @returns the sound, and how long the speaker is alone in the whole window
+ */
 function soundAlone(
   sound: Float32Array,
   frames: Uint8Array,
@@ -139,5 +145,9 @@ function soundAlone(
     joined.set(piece, filled);
     filled += piece.length;
   }
-  return { sound: joined, ms: (framesAlone * frameSamples * 1000) / SAMPLE_RATE_HZ };
+  const before = Math.max(0, (joined.length - MOST_SOUND_SAMPLES) >> 1);
+  return {
+    sound: joined.subarray(before, before + MOST_SOUND_SAMPLES),
+    ms: (framesAlone * frameSamples * 1000) / SAMPLE_RATE_HZ,
+  };
 }
