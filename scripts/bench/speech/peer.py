@@ -1,0 +1,38 @@
+"""Transcribes WAV files with faster-whisper, for scripts/bench/speech.ts.
+
+usage: peer.py SETTINGS FILE...
+
+SETTINGS is JSON: model (a CTranslate2 folder), compute_type, threads, batched, beam, language. Prints a line of JSON for each
+file: segments with start, end (seconds) and text, and the call's own seconds and processor seconds. Imports and the loading
+of the model are not in them.
+"""
+
+import json
+import sys
+import time
+
+from faster_whisper import BatchedInferencePipeline, WhisperModel
+
+settings = json.loads(sys.argv[1])
+model = WhisperModel(
+    settings["model"], device="cpu", compute_type=settings["compute_type"], cpu_threads=settings["threads"]
+)
+speaker = BatchedInferencePipeline(model) if settings["batched"] else model
+options = {"language": settings["language"], "beam_size": settings["beam"], "vad_filter": True}
+if settings["batched"]:
+    options["without_timestamps"] = False
+for path in sys.argv[2:]:
+    started, spent = time.perf_counter(), time.process_time()
+    segments = [
+        {"start": one.start, "end": one.end, "text": one.text} for one in speaker.transcribe(path, **options)[0]
+    ]
+    print(
+        json.dumps(
+            {
+                "segments": segments,
+                "seconds": time.perf_counter() - started,
+                "processor": time.process_time() - spent,
+            }
+        ),
+        flush=True,
+    )
