@@ -1,12 +1,11 @@
 import type { Command } from "commander";
-import type { Credit } from "../domain/credit.ts";
+import { toCredit, toLedgerEntry } from "../http/console/views.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { type Anchor, anchor, wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, rupees } from "./output.ts";
 
-type Entry = ReturnType<Admin["credit"]["ledger"]>["data"][number];
 type Report = ReturnType<Admin["credit"]["audit"]>;
 
 /** `shruti credit …` */
@@ -23,7 +22,7 @@ export function registerCredit(program: Command, context: CliContext): void {
       const admin = await context.openServices();
       const shown = admin.credit.show(options.org);
       if (options.json) {
-        context.printJson({ organization_id: options.org, currency: "INR", ...creditJson(shown) });
+        context.printJson({ organization_id: options.org, currency: "INR", ...toCredit(shown) });
         return;
       }
       context.io.out(
@@ -47,7 +46,7 @@ export function registerCredit(program: Command, context: CliContext): void {
       const { limit, after } = options;
       const page = admin.credit.ledger(options.org, { limit, ...(after === undefined ? {} : { after }) });
       if (options.json) {
-        context.printJson(page.data.map(entryJson));
+        context.printJson(page.data.map(toLedgerEntry));
         return;
       }
       const rows = page.data.map((entry) => [
@@ -106,7 +105,7 @@ function registerGrant(credit: Command, context: CliContext): void {
         const admin = await context.openServices();
         const input = { organizationId: org, amountPaise: paise, ...(note === undefined ? {} : { note }) };
         const { entry, credit: after } = admin.credit.grant(input);
-        if (options.json) context.printJson({ ...entryJson(entry), credit: creditJson(after) });
+        if (options.json) context.printJson({ ...toLedgerEntry(entry), credit: toCredit(after) });
         else
           context.printLine(
             `Entry ${entry.sequence}: ${money(paise)}; available now ${money(after.availablePaise)}.`,
@@ -116,25 +115,6 @@ function registerGrant(credit: Command, context: CliContext): void {
 }
 
 const money = (paise: number) => `${rupees(paise)} (${paise} paise)`;
-
-function creditJson({ balancePaise, reservedPaise, availablePaise }: Credit) {
-  return { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise };
-}
-
-function entryJson(entry: Entry) {
-  return {
-    sequence: entry.sequence,
-    object: "ledger_entry",
-    organization_id: entry.organizationId,
-    kind: entry.kind,
-    amount_paise: entry.amountPaise,
-    transcription_id: entry.transcriptionId,
-    note: entry.note,
-    created_at: toTimestamp(entry.createdAt),
-    previous_hash: entry.previousHash,
-    hash: entry.hash,
-  };
-}
 
 function auditJson(report: Report) {
   return {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { SCOPES, type Scope } from "../domain/api-key.ts";
+import { toKey } from "../http/console/views.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { duration } from "./arguments.ts";
@@ -36,7 +37,7 @@ export function registerKeys(program: Command, context: CliContext): void {
         key.name,
         key.hint,
         key.projectId,
-        stateOf(key, context),
+        toJson(key, context).state,
         time(key.lastUsedAt),
         time(key.expiresAt),
       ]);
@@ -134,25 +135,4 @@ function listOf(text: string): string[] {
 
 const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));
 
-function stateOf(key: ApiKey, { clock }: CliContext): "active" | "revoked" | "expired" | "held" {
-  if (key.revokedAt !== null) return "revoked";
-  if (key.expiresAt !== null && key.expiresAt <= clock.now()) return "expired";
-  return key.held ? "held" : "active";
-}
-
-function toJson(key: ApiKey, context: CliContext) {
-  return {
-    id: key.id,
-    object: "api_key",
-    name: key.name,
-    hint: key.hint,
-    project_id: key.projectId,
-    organization_id: key.organizationId,
-    scopes: key.scopes,
-    state: stateOf(key, context),
-    created_at: toTimestamp(key.createdAt),
-    last_used_at: time(key.lastUsedAt),
-    expires_at: time(key.expiresAt),
-    revoked_at: time(key.revokedAt),
-  };
-}
+const toJson = (key: ApiKey, { clock }: CliContext) => toKey(key, clock.now());

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import type { Credit } from "../domain/credit.ts";
 import type { NotReached } from "../domain/receipt.ts";
+import { toOrganization } from "../http/console/views.ts";
 import { totalBytesOf } from "../lib/disk-space.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
@@ -52,8 +52,8 @@ export function registerOrgs(program: Command, context: CliContext): void {
         return;
       }
       const rows = all.map((organization) => {
-        const { availablePaise } = creditOf(organization);
-        return [organization.id, organization.name, stateOf(organization), rupees(availablePaise)];
+        const { credit } = toJson(admin, organization);
+        return [organization.id, organization.name, stateOf(organization), rupees(credit.available_paise)];
       });
       context.printTable(["ID", "NAME", "STATE", "AVAILABLE"], rows);
     });
@@ -226,47 +226,10 @@ function stateOf({ disabledAt, purgeStartedAt, purgedAt }: Organization): string
   if (purgeStartedAt !== null) return "being purged";
   return disabledAt === null ? "enabled" : "disabled";
 }
-const creditOf = ({ balancePaise, reservedPaise }: Organization): Credit => ({
-  balancePaise,
-  reservedPaise,
-  availablePaise: balancePaise - reservedPaise,
-});
-
-/** Returns the effective settings of an organization: its own, else the config's. */
-function effectiveOf(admin: Admin, organization: Organization) {
-  const { config, credit, database, dataDir } = admin;
+/** Returns the JSON of an organization, with its own settings and those that apply. */
+function toJson({ config, database, dataDir }: Admin, organization: Organization) {
   const disk = { config, diskBytes: () => totalBytesOf(dataDir) };
-  return {
-    price_paise_per_audio_hour: credit.priceOf(organization),
-    daily_spend_limit_paise: organization.dailySpendLimitPaise ?? config.billing.daily_spend_limit_paise,
-    max_queued: organization.maxQueued ?? config.limits.max_queued,
-    requests_per_second: organization.requestsPerSecond ?? config.limits.requests_per_second,
-    max_stored_bytes: storedLimitOf(database.store, disk, organization).bytes,
-    low_credit_paise: organization.lowCreditPaise ?? config.billing.low_credit_paise,
-  };
-}
-
-function toJson(admin: Admin, organization: Organization) {
-  const { balancePaise, reservedPaise, availablePaise } = creditOf(organization);
-  return {
-    id: organization.id,
-    object: "organization",
-    name: organization.name,
-    created_at: toTimestamp(organization.createdAt),
-    disabled: organization.disabledAt !== null,
-    disabled_at: organization.disabledAt === null ? null : toTimestamp(organization.disabledAt),
-    purged_at: organization.purgedAt === null ? null : toTimestamp(organization.purgedAt),
-    price_paise_per_audio_hour: organization.pricePaisePerAudioHour,
-    daily_spend_limit_paise: organization.dailySpendLimitPaise,
-    max_queued: organization.maxQueued,
-    requests_per_second: organization.requestsPerSecond,
-    max_stored_bytes: organization.maxStoredBytes,
-    low_credit_paise: organization.lowCreditPaise,
-    weight: organization.weight,
-    effective: effectiveOf(admin, organization),
-    stored_bytes: organization.storedBytes,
-    credit: { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise },
-  };
+  return toOrganization(organization, config, storedLimitOf(database.store, disk, organization).bytes);
 }
 
 function print(
@@ -279,8 +242,7 @@ function print(
     context.printJson(toJson(admin, organization));
     return;
   }
-  const effective = effectiveOf(admin, organization);
-  const { balancePaise, reservedPaise, availablePaise } = creditOf(organization);
+  const { effective, credit } = toJson(admin, organization);
   const origin = (own: number | null) => (own === null ? " (default)" : "");
   const limit = (value: number, text: string) => (value === 0 ? "none" : text);
   const spend = effective.daily_spend_limit_paise;
@@ -312,9 +274,9 @@ function print(
           origin(organization.lowCreditPaise),
       ],
       ["Weight", String(organization.weight)],
-      ["Balance", rupees(balancePaise)],
-      ["Reserved", rupees(reservedPaise)],
-      ["Available", rupees(availablePaise)],
+      ["Balance", rupees(credit.balance_paise)],
+      ["Reserved", rupees(credit.reserved_paise)],
+      ["Available", rupees(credit.available_paise)],
     ]),
   );
 }

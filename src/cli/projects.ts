@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { toProject } from "../http/console/views.ts";
 import { named } from "../lib/named.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
@@ -23,7 +24,7 @@ export function registerProjects(program: Command, context: CliContext): void {
     .action(async (name: string, options: { org: string; unlessExists?: true; json?: true }) => {
       const { accounts } = await context.openServices();
       const project = createProject(context, accounts, { organizationId: options.org, name }, options);
-      if (options.json) context.printJson(toJson(project));
+      if (options.json) context.printJson(toProject(project));
       else context.printLine(project.id);
     });
 
@@ -37,7 +38,7 @@ export function registerProjects(program: Command, context: CliContext): void {
       const { accounts } = await context.openServices();
       const all = listed(accounts, options);
       if (options.json) {
-        context.printJson(all.map(toJson));
+        context.printJson(all.map(toProject));
         return;
       }
       const names = new Map(accounts.listOrganizations().map((each) => [each.id, each.name]));
@@ -134,7 +135,7 @@ const ownOf = <T extends number | string>(value: T) =>
 
 function print(context: CliContext, { config }: Admin, project: Project, options: { json?: true }): void {
   if (options.json) {
-    context.printJson(toJson(project));
+    context.printJson(toProject(project));
     return;
   }
   const period = (own: number | null, days: number) => {
@@ -157,12 +158,4 @@ function print(context: CliContext, { config }: Admin, project: Project, options
 function languageText(own: string | null, standard: string): string {
   if (own !== null) return own;
   return standard === "" ? "none" : `${standard} (default)`;
-}
-
-function toJson({ id, name, organizationId, createdAt, ...settings }: Project) {
-  const { audioDays, transcriptDays, defaultLanguage } = settings;
-  return {
-    ...{ id, object: "project", name, organization_id: organizationId, created_at: toTimestamp(createdAt) },
-    ...{ audio_days: audioDays, transcript_days: transcriptDays, default_language: defaultLanguage },
-  };
 }

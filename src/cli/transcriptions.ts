@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { FINAL_STATES, TRANSCRIPTION_STATES, type TranscriptionState } from "../domain/transcription.ts";
+import { toTranscription } from "../http/console/views.ts";
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import { FORMATS, type Format, renderResult } from "../pipeline/render.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
@@ -25,7 +26,7 @@ export function registerTranscriptions(program: Command, context: CliContext): v
     .option("--json", "print JSON")
     .action(async (id: string, options: { json?: true }) => {
       const row = (await openTranscriptions(context)).cancelById(id);
-      if (options.json) context.printJson(toJson(row));
+      if (options.json) context.printJson(toTranscription(row));
       else context.printLine(`${row.id} is ${row.state}.`);
     });
 
@@ -36,7 +37,7 @@ export function registerTranscriptions(program: Command, context: CliContext): v
     .option("--json", "print JSON")
     .action(async (id: string, options: { json?: true }) => {
       const row = await (await openTranscriptions(context)).deleteById(id);
-      if (options.json) context.printJson(toJson(row));
+      if (options.json) context.printJson(toTranscription(row));
       else context.printLine(`The content of ${row.id} is deleted.`);
     });
 }
@@ -57,7 +58,7 @@ function registerList(transcriptions: Command, context: CliContext): void {
       const states = options.failed ? (["failed", "partial"] as const) : options.state;
       const filter = await filterOf(options, states, context);
       const rows = listAllTranscriptions(database.store, filter);
-      if (options.json) return context.printJson(rows.map(toJson));
+      if (options.json) return context.printJson(rows.map(toTranscription));
       const cells = rows.map((row) => [
         row.id,
         row.state,
@@ -95,8 +96,8 @@ function registerShow(transcriptions: Command, context: CliContext): void {
       if (!row) throw new CommandError("not_found", `There is no transcription ${id}.`);
       if (options.format !== undefined) return printResult(context, row, options.format);
       const story = storyOf(database.store, row, context.clock.now());
-      if (options.json) return context.printJson({ ...toJson(row), ...storyJson(story) });
-      const { error, ...fields } = toJson(row);
+      if (options.json) return context.printJson({ ...toTranscription(row), ...storyJson(story) });
+      const { error, object: _, ...fields } = toTranscription(row);
       context.io.out(
         renderFields([
           ...Object.entries(fields).map(
@@ -134,7 +135,7 @@ function registerRetry(transcriptions: Command, context: CliContext): void {
         },
         id,
       );
-      if (options.json) context.printJson(toJson(transcription));
+      if (options.json) context.printJson(toTranscription(transcription));
       else context.printLine(transcription.id);
       if (hasLostEndpoint)
         context.note("Its webhook endpoint is disabled or removed: no event will be sent.");
@@ -163,32 +164,6 @@ async function printResult(context: CliContext, row: TranscriptionRow, format: F
 async function openTranscriptions(context: CliContext) {
   const { openTranscriptionAdmin } = await import("../services/transcriptions/transcription-admin.ts");
   return openTranscriptionAdmin(await context.openServices());
-}
-
-function toJson(row: TranscriptionRow) {
-  return {
-    id: row.id,
-    organization_id: row.organizationId,
-    project_id: row.projectId,
-    upload_id: row.uploadId,
-    state: row.state,
-    entrance: row.submission,
-    model: row.modelId,
-    version: row.modelVersion,
-    language: row.language,
-    mode: row.mode,
-    timestamps: row.timestamps,
-    diarization: row.diarization,
-    channel_mode: row.channelMode,
-    duration_seconds: toSeconds(row.durationMs),
-    channels: row.channels,
-    reserved_paise: row.reservedPaise,
-    created_at: toTimestamp(row.createdAt),
-    started_at: row.startedAt === null ? null : toTimestamp(row.startedAt),
-    finished_at: row.finishedAt === null ? null : toTimestamp(row.finishedAt),
-    content_deleted_at: row.contentDeletedAt === null ? null : toTimestamp(row.contentDeletedAt),
-    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
-  };
 }
 
 function readStates(text: string): TranscriptionState[] {

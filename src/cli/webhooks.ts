@@ -1,13 +1,12 @@
 import { type Command, Option } from "commander";
 import { ALL_EVENT_TYPES, DELIVERY_STATES, type DeliveryState, type EventType } from "../domain/webhook.ts";
+import { toDelivery, toEndpoint } from "../http/console/views.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { duration, identifier, wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable } from "./output.ts";
 
-type Endpoint = ReturnType<Admin["webhooks"]["list"]>[number];
-type Delivery = ReturnType<Admin["webhooks"]["deliveries"]>[number];
 type DeliveryDetails = ReturnType<Admin["webhooks"]["delivery"]>;
 
 const MAX_LISTED = 1000;
@@ -37,7 +36,7 @@ function addList(webhooks: Command, context: CliContext): void {
       if (project !== undefined) admin.accounts.showProject(project);
       const endpoints = admin.webhooks.list(project === undefined ? {} : { projectId: project });
       if (json) {
-        context.printJson(endpoints.map(endpointJson));
+        context.printJson(endpoints.map(toEndpoint));
         return;
       }
       const rows = endpoints.map((endpoint) => [
@@ -87,7 +86,7 @@ function addDeliveries(webhooks: Command, context: CliContext): void {
         ...(after === undefined ? {} : { after }),
       });
       if (json) {
-        context.printJson(deliveries.map(deliveryJson));
+        context.printJson(deliveries.map(toDelivery));
         return;
       }
       const headings = ["EVENT", "TYPE", "TRANSCRIPTION", "STATE", "ATTEMPTS", "NEXT ATTEMPT", "REASON"];
@@ -254,44 +253,9 @@ function printDetails(context: CliContext, details: DeliveryDetails): void {
   context.io.out(`\n${renderTable(["ATTEMPT", "MS", "STATUS", "OUTCOME"], rows)}`);
 }
 
-function endpointJson(endpoint: Endpoint) {
-  return {
-    id: endpoint.id,
-    object: "webhook_endpoint",
-    url: endpoint.url,
-    project_id: endpoint.projectId,
-    events: endpoint.events,
-    organization_id: endpoint.organizationId,
-    state: endpoint.disabledAt === null ? "enabled" : "disabled",
-    disabled_at: time(endpoint.disabledAt),
-    disabled_reason: endpoint.disabledReason,
-    previous_secret_expires_at: time(endpoint.previousSecretExpiresAt),
-    pending: endpoint.pending,
-    failed: endpoint.failed,
-    created_at: toTimestamp(endpoint.createdAt),
-  };
-}
-
-function deliveryJson(delivery: Delivery) {
-  return {
-    event_id: delivery.eventId,
-    object: "webhook_delivery",
-    type: delivery.event.type,
-    transcription_id: delivery.event.transcriptionId,
-    endpoint_id: delivery.endpointId,
-    state: delivery.state,
-    attempts: delivery.attempts,
-    reason: delivery.reason,
-    next_attempt_at: time(delivery.nextAttemptAt),
-    delivered_at: time(delivery.deliveredAt),
-    failed_at: time(delivery.failedAt),
-    created_at: toTimestamp(delivery.event.createdAt),
-  };
-}
-
 function detailsJson(details: DeliveryDetails) {
   return {
-    ...deliveryJson(details),
+    ...toDelivery(details),
     body: details.event.body,
     history: details.history.map(({ startedAt, durationMs, status, error }) => ({
       started_at: toTimestamp(startedAt),

@@ -1,7 +1,7 @@
 import { nearestName } from "../lib/nearest.ts";
 import { CONFIG_SCHEMA } from "./schema.ts";
 
-/** The path of the config file is no setting, although its variable has the prefix of settings. */
+/** The variable that names the config file. It has the prefix of settings, and is not one of them. */
 const CONFIG_VARIABLE = "SHRUTI_CONFIG";
 
 /**

@@ -64,9 +64,34 @@ export function defineKeyedRoutes<const Name extends string>(name: Name) {
 }
 
 /**
- * A route's hooks: the scope is checked, then the query and the body are read and validated strictly (docs/decisions.md
- * section 2). Elysia gets the types of their schemas, and not the schemas: it would validate a second time, with other
- * errors. Elysia parses a body before any other hook runs, and has no body to parse in a GET.
+ * The hooks that read a request. Elysia gets the types of the schemas, and not the schemas: it would validate a second time,
+ * with other errors. Elysia parses a body before any other hook runs, and has no body to parse in a GET.
+ *
+ * @param look checks who asks, and returns the query
+ * @param read returns the body
+ */
+export function readingHooks<Query extends TObject, Body extends TSchema | undefined>(
+  look: (request: Request) => unknown,
+  read: (request: Request) => Promise<unknown>,
+) {
+  const hooks = {
+    // Arrow functions: Elysia reads the source of its hooks, and takes a method's whole text for its parameter.
+    parse: (context: Hooked) => {
+      context.query = look(context.request);
+      return read(context.request);
+    },
+    transform: (context: Hooked) => {
+      if (context.request.method !== "GET" && context.request.method !== "HEAD") return;
+      context.query = look(context.request);
+      refuseBody(context.request);
+    },
+  };
+  return hooks as typeof hooks & { query: Query } & (Body extends TSchema ? { body: Body } : unknown);
+}
+
+/**
+ * A route's hooks: the scope is checked, then the query and the body are read and validated strictly, once
+ * (docs/decisions.md section 2).
  */
 export function operation<
   Query extends TObject = typeof NO_FIELDS,
@@ -82,20 +107,11 @@ export function operation<
     if (!described.multipart) await readEmptyBody(request, NO_FIELDS);
     return null;
   };
-  const hooks = {
-    // Arrow functions: Elysia reads the source of its hooks, and takes a method's whole text for its parameter.
-    parse: (context: Hooked) => {
-      context.query = check(context.request);
-      return read(context.request);
-    },
-    transform: (context: Hooked) => {
-      if (context.request.method !== "GET" && context.request.method !== "HEAD") return;
-      context.query = check(context.request);
-      refuseBody(context.request);
-    },
-    detail: { [DETAIL_NAME]: { ...described, query, ...(body ? { body } : {}) } } as Record<string, unknown>,
+  const operation = { ...described, query, ...(body ? { body } : {}) };
+  return {
+    ...readingHooks<Query, Body>(check, read),
+    detail: { [DETAIL_NAME]: operation } as Record<string, unknown>,
   };
-  return hooks as typeof hooks & { query: Query } & (Body extends TSchema ? { body: Body } : unknown);
 }
 
 /** The operation of a route of `app.routes`, or undefined for one that has none. */

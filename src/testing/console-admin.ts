@@ -87,11 +87,14 @@ const ORGANIZATION: Organization = {
   object: "organization",
   name: "District hospital",
   disabled: false,
+  disabled_at: null,
+  purged_at: null,
   price_paise_per_audio_hour: 2500,
   daily_spend_limit_paise: null,
   max_queued: null,
   requests_per_second: null,
   max_stored_bytes: null,
+  low_credit_paise: null,
   weight: 2,
   effective: {
     price_paise_per_audio_hour: 2500,
@@ -99,6 +102,7 @@ const ORGANIZATION: Organization = {
     max_queued: 1000,
     requests_per_second: 50,
     max_stored_bytes: 720e9,
+    low_credit_paise: 0,
   },
   stored_bytes: 61e9,
   credit: { balance_paise: 12_345_650, reserved_paise: 21_700, available_paise: 12_323_950 },
@@ -112,6 +116,7 @@ const LEDGER: LedgerList = {
     {
       ...{ sequence: 812, object: "ledger_entry", kind: "charge", amount_paise: 1_420 },
       ...{ transcription_id: "tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C", note: null, created_at: NOW },
+      ...{ organization_id: ORGANIZATION_ID, previous_hash: "1".repeat(64), hash: "2".repeat(64) },
     },
     {
       ...{
@@ -122,6 +127,7 @@ const LEDGER: LedgerList = {
         transcription_id: null,
       },
       ...{ note: "November", created_at: "2026-11-01T05:00:00.000Z" },
+      ...{ organization_id: ORGANIZATION_ID, previous_hash: "3".repeat(64), hash: "4".repeat(64) },
     },
   ],
 };
@@ -164,6 +170,7 @@ const PROJECTS: ProjectList = {
   data: [
     {
       ...{ id: PROJECT_ID, object: "project", organization_id: ORGANIZATION_ID, name: "outpatients" },
+      ...{ audio_days: null, transcript_days: null, default_language: null },
       created_at: "2026-10-02T04:00:00.000Z",
     },
   ],
@@ -200,7 +207,8 @@ const ENDPOINTS: ConsoleEndpointList = {
         organization_id: ORGANIZATION_ID,
       },
       ...{ project_id: PROJECT_ID, url: "https://records.example/transcripts", state: "enabled" },
-      ...{ created_at: "2026-10-02T04:00:00.000Z", pending_deliveries: 1, failed_deliveries: 1 },
+      ...{ created_at: "2026-10-02T04:00:00.000Z", pending: 1, failed: 1 },
+      ...{ disabled_at: null, disabled_reason: null, previous_secret_expires_at: null },
       events: ["credit.low"],
     },
   ],
@@ -211,8 +219,8 @@ const DELIVERIES: DeliveryList = {
   data: [
     {
       ...{
-        id: "evt_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C",
-        object: "delivery",
+        event_id: "evt_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C",
+        object: "webhook_delivery",
         endpoint_id: "whe_01KAJ5KZQ8D3F5G7H9J1K3M5N7",
       },
       ...{
@@ -238,7 +246,9 @@ const TRANSCRIPTIONS: AdminTranscriptionList = {
       version: "1",
       state,
     },
+    ...{ upload_id: "up_01KAJ5KZQ8D3F5G7H9J1K3M5N7", entrance: "asynchronous" as const },
     ...{ language: "hi", mode: "native" as const, diarization: false, channel_mode: "mix" as const },
+    ...{ timestamps: "segment" as const, reserved_paise: 1_420 },
     ...{ duration_seconds: 1260 + 300 * index, channels: 1, progress: state === "transcribing" ? 0.42 : 1 },
     ...{
       created_at: "2026-11-22T09:41:00.000Z",

@@ -37,6 +37,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   cli: [
     "app.ts",
     "local.ts",
+    "http/console/views.ts",
     "fleet",
     "fleet-worker.ts",
     "doctor.ts",
@@ -126,9 +127,9 @@ describe("tidy", () => {
     expect(loaded).toContain("recognition/recognize.ts");
     expect(loaded.filter((path) => /^(http\/|app\.ts)/.test(path))).toEqual([]);
     expect(loadedBy("app.ts")).toContain("http/server.ts");
-    // The command line itself loads little: each command imports its modules when it runs.
+    // The command line itself loads little: each command imports its modules when it runs. The JSON of rows is a leaf.
     expect(loadedBy("cli/program.ts").filter((path) => /^(http|scheduler|recognition)\//.test(path))).toEqual(
-      [],
+      ["http/console/views.ts"],
     );
   });
 

@@ -232,12 +232,12 @@ function Endpoints({ rows, onChange }: EndpointsProps) {
             ),
           },
           { title: t.alsoEvents, cell: ({ events }) => (events.length > 0 ? events.join(", ") : "–") },
-          { title: t.pending, isNumber: true, cell: (row) => count(row.pending_deliveries) },
-          { title: t.failedDeliveries, isNumber: true, cell: (row) => count(row.failed_deliveries) },
+          { title: t.pending, isNumber: true, cell: (row) => count(row.pending) },
+          { title: t.failedDeliveries, isNumber: true, cell: (row) => count(row.failed) },
           { title: t.created, cell: (row) => <Day of={row.created_at} /> },
           {
             title: t.change,
-            cell: ({ id, url, state, failed_deliveries: failed }) => (
+            cell: ({ id, url, state, failed }) => (
               <span class="row">
                 {state === "disabled" ? (
                   <ActButton label={t.enable} act={() => turn(id, "enable")} />
@@ -266,17 +266,17 @@ function Deliveries({ rows, onChange }: { rows: DeliveryList["data"]; onChange: 
       <Table
         label={t.deliveries}
         rows={rows}
-        keyOf={({ id }) => id}
+        keyOf={({ event_id: id }) => id}
         empty={t.noDeliveries}
         columns={[
-          { title: t.event, cell: ({ id, type }) => <span title={id}>{type}</span> },
+          { title: t.event, cell: ({ event_id: id, type }) => <span title={id}>{type}</span> },
           { title: t.views.transcriptions, cell: (row) => <code>{row.transcription_id ?? "–"}</code> },
           { title: t.attempts, isNumber: true, cell: ({ attempts }) => count(attempts) },
           { title: t.reason, cell: ({ reason, last_status: status }) => `${reason ?? ""} ${status ?? ""}` },
           { title: t.created, cell: (row) => moment(row.created_at) },
           {
             title: t.redeliver,
-            cell: ({ id }) => (
+            cell: ({ event_id: id }) => (
               <ActButton
                 label={t.redeliver}
                 act={async () => {

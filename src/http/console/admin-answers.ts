@@ -5,10 +5,11 @@ export function whole<T>(data: T[]) {
   return { object: "list" as const, data, next: null };
 }
 
-/** A page, made of rows of which the last one only shows that there are more. */
-export function pageOf<T extends { id: string }>(rows: T[], limit: number) {
+/** A page, made of rows of which the last one only shows that there are more. `idOf` returns what `after` takes. */
+export function pageOf<T>(rows: T[], limit: number, idOf: (row: T) => string) {
   const data = rows.slice(0, limit);
-  return { object: "list" as const, data, next: rows.length > limit ? (data.at(-1)?.id ?? null) : null };
+  const last = rows.length > limit ? data.at(-1) : undefined;
+  return { object: "list" as const, data, next: last === undefined ? null : idOf(last) };
 }
 
 /** Sends CSV part by part, as the client takes it. */

@@ -296,7 +296,7 @@ function deliveryRoutes({ webhooks, onWebhooksChanged }: HttpDeps, { requireAdmi
           ...(endpointId === undefined ? {} : { endpointId }),
           ...(state === undefined ? {} : { state }),
         });
-        return pageOf(rows.map(toDelivery), limit);
+        return pageOf(rows.map(toDelivery), limit, (row) => row.event_id);
       },
       {
         response: { 200: wire.DeliveryList },
@@ -327,7 +327,7 @@ function workRoutes({ transcriptions, database }: HttpDeps, { requireAdmin }: Gu
           ...(projectId === undefined ? {} : { projectId }),
           ...(state === undefined ? {} : { states: statesOf(state) }),
         });
-        return pageOf(rows.map(toTranscription), limit);
+        return pageOf(rows.map(toTranscription), limit, (row) => row.id);
       },
       {
         response: { 200: wire.AdminTranscriptionList },

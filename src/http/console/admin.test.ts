@@ -547,7 +547,7 @@ describe("an admin", () => {
     const made = await testApp.as(testApp.key)("/v1/webhook_endpoints", { method: "POST", headers, body });
     const endpoint = (await made.json()) as { id: string; secret: string };
     const [listed] = (await get<ConsoleEndpointList>("/webhook_endpoints")).data;
-    expect(listed).toMatchObject({ id: endpoint.id, url, state: "enabled", failed_deliveries: 0 });
+    expect(listed).toMatchObject({ id: endpoint.id, url, state: "enabled", failed: 0 });
     const event = "evt_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C";
     const transcription = (await get<AdminTranscriptionList>("/transcriptions")).data[0]?.id ?? "";
     sqlite.run("UPDATE webhook_endpoints SET disabled_at = 1, disabled_reason = '410' WHERE id = ?", [
@@ -563,12 +563,12 @@ describe("an admin", () => {
     );
     const failed = await get<DeliveryList>(`/deliveries?state=failed&endpoint_id=${endpoint.id}`);
     expect(failed.data).toMatchObject([
-      { id: event, attempts: 8, state: "failed", transcription_id: transcription },
+      { event_id: event, attempts: 8, state: "failed", transcription_id: transcription },
     ]);
     // An event about the credit has no transcription.
     sqlite.run("UPDATE events SET transcription_id = NULL, type = 'credit.low' WHERE id = ?", [event]);
     const [low] = (await get<DeliveryList>("/deliveries?state=failed")).data;
-    expect(low).toMatchObject({ id: event, type: "credit.low", transcription_id: null });
+    expect(low).toMatchObject({ event_id: event, type: "credit.low", transcription_id: null });
     await expectRefusal(await browser.ask("POST", `/deliveries/${event}/redeliver`), { code: "conflict" });
     const path = `/webhook_endpoints/${endpoint.id}`;
     expect((await post<{ state: string }>(`${path}/enable`)).state).toBe("enabled");
@@ -586,7 +586,7 @@ describe("an admin", () => {
     expect((await post<{ state: string }>(`${path}/enable`)).state).toBe("enabled");
     expect(await post<unknown>(`/webhook_endpoints/${endpoint.id}/redeliver`)).toMatchObject({ events: 1 });
     expect(await post<unknown>(`/deliveries/${event}/redeliver`)).toMatchObject({
-      id: event,
+      event_id: event,
       state: "pending",
     });
     expect(JSON.stringify([listed, failed])).not.toContain(endpoint.secret);

@@ -7,8 +7,8 @@ import { derivedFrom } from "../../lib/derived.ts";
 import type { ConsoleSession, ConsoleSessionService } from "../../services/console-sessions.ts";
 import { type Network, parseNetwork } from "../../services/webhooks/webhook-addresses.ts";
 import { contextOf } from "../context.ts";
-import { NO_FIELDS } from "../route.ts";
-import { readEmptyBody, readJson, readQuery, refuseBody } from "../wire/parse.ts";
+import { NO_FIELDS, readingHooks } from "../route.ts";
+import { readEmptyBody, readJson, readQuery } from "../wire/parse.ts";
 
 export const COOKIE = "shruti_console";
 const TOKEN_FIELD = "x-csrf-token";
@@ -175,11 +175,9 @@ function createTries(clock: Clock) {
   };
 }
 
-type Hooked = { request: Request; query: unknown };
-
 /**
- * A route's hooks: the request is checked, then its query and body are read strictly, then Elysia types them. `operation`
- * of http/route.ts does the same for routes with a key.
+ * A route's hooks: the request is checked, then its query and body are read and validated strictly, once. `operation` of
+ * http/route.ts does the same for routes with a key.
  */
 export function adminOperation<
   Query extends TObject = typeof NO_FIELDS,
@@ -192,21 +190,9 @@ export function adminOperation<
     check(request);
     return readQuery(contextOf(request).search, query);
   };
-  const hooks = {
-    // Arrow functions: Elysia reads the source of its hooks, and takes a method's whole text for its parameter.
-    parse: async (context: Hooked) => {
-      context.query = look(context.request);
-      if (body) return readJson(context.request, body);
-      await readEmptyBody(context.request, NO_FIELDS);
-      return null;
-    },
-    transform: (context: Hooked) => {
-      if (context.request.method !== "GET" && context.request.method !== "HEAD") return;
-      context.query = look(context.request);
-      refuseBody(context.request);
-    },
-    query,
-    ...(body ? { body } : {}),
-  };
-  return hooks as typeof hooks & (Body extends TSchema ? { body: Body } : unknown);
+  return readingHooks<Query, Body>(look, async (request) => {
+    if (body) return readJson(request, body);
+    await readEmptyBody(request, NO_FIELDS);
+    return null;
+  });
 }

@@ -22,7 +22,10 @@ import type {
   Project,
 } from "../wire/console.ts";
 
-/** From rows to the shapes of http/wire/console.ts. */
+/**
+ * From rows to the JSON that admins get, by the shapes of http/wire/console.ts: the console's requests and the `--json` of
+ * commands have the same.
+ */
 
 const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));
 
@@ -42,11 +45,14 @@ export function toOrganization(
     object: "organization",
     name: row.name,
     disabled: row.disabledAt !== null,
+    disabled_at: time(row.disabledAt),
+    purged_at: time(row.purgedAt),
     price_paise_per_audio_hour: row.pricePaisePerAudioHour,
     daily_spend_limit_paise: row.dailySpendLimitPaise,
     max_queued: row.maxQueued,
     requests_per_second: row.requestsPerSecond,
     max_stored_bytes: row.maxStoredBytes,
+    low_credit_paise: row.lowCreditPaise,
     weight: row.weight,
     effective: {
       price_paise_per_audio_hour: row.pricePaisePerAudioHour ?? billing.price_paise_per_audio_hour,
@@ -54,6 +60,7 @@ export function toOrganization(
       max_queued: row.maxQueued ?? limits.max_queued,
       requests_per_second: row.requestsPerSecond ?? limits.requests_per_second,
       max_stored_bytes: maxStoredBytes,
+      low_credit_paise: row.lowCreditPaise ?? billing.low_credit_paise,
     },
     stored_bytes: row.storedBytes,
     credit: toCredit({ balancePaise, reservedPaise, availablePaise: balancePaise - reservedPaise }),
@@ -65,17 +72,23 @@ export function toLedgerEntry(entry: Entry): LedgerEntry {
   return {
     sequence: entry.sequence,
     object: "ledger_entry",
+    organization_id: entry.organizationId,
     kind: entry.kind,
     amount_paise: entry.amountPaise,
     transcription_id: entry.transcriptionId,
     note: entry.note,
     created_at: toTimestamp(entry.createdAt),
+    previous_hash: entry.previousHash,
+    hash: entry.hash,
   };
 }
 
 export function toProject(row: ProjectRow): Project {
-  const { id, organizationId, name, createdAt } = row;
-  return { id, object: "project", organization_id: organizationId, name, created_at: toTimestamp(createdAt) };
+  const { id, organizationId, name, createdAt, audioDays, transcriptDays, defaultLanguage } = row;
+  return {
+    ...{ id, object: "project", organization_id: organizationId, name, created_at: toTimestamp(createdAt) },
+    ...{ audio_days: audioDays, transcript_days: transcriptDays, default_language: defaultLanguage },
+  };
 }
 
 export function toKey(key: ApiKey, nowMs: number): Key {
@@ -122,18 +135,20 @@ export function toEndpoint(row: EndpointView): ConsoleEndpoint {
     project_id: row.projectId,
     url: row.url,
     state: row.disabledAt === null ? "enabled" : "disabled",
-    ...(row.disabledReason === null ? {} : { disabled_reason: row.disabledReason }),
+    disabled_at: time(row.disabledAt),
+    disabled_reason: row.disabledReason,
+    previous_secret_expires_at: time(row.previousSecretExpiresAt),
     created_at: toTimestamp(row.createdAt),
     events: row.events,
-    pending_deliveries: row.pending,
-    failed_deliveries: row.failed,
+    pending: row.pending,
+    failed: row.failed,
   };
 }
 
 export function toDelivery(row: DeliveryView): Delivery {
   return {
-    id: row.eventId,
-    object: "delivery",
+    event_id: row.eventId,
+    object: "webhook_delivery",
     endpoint_id: row.endpointId,
     transcription_id: row.event.transcriptionId,
     type: row.event.type,
@@ -156,11 +171,14 @@ export function toTranscription(row: TranscriptionRow): AdminTranscription {
     object: "transcription",
     organization_id: row.organizationId,
     project_id: row.projectId,
+    upload_id: row.uploadId,
+    entrance: row.submission,
     model: row.modelId,
     version: row.modelVersion,
     state: row.state,
     language: row.language,
     mode: row.mode,
+    timestamps: row.timestamps,
     diarization: row.diarization,
     channel_mode: row.channelMode,
     duration_seconds: toSeconds(row.durationMs),
@@ -170,6 +188,7 @@ export function toTranscription(row: TranscriptionRow): AdminTranscription {
       : totalMs === 0
         ? 0
         : Math.min(1, Math.floor((row.progressMs / totalMs) * 100) / 100),
+    reserved_paise: row.reservedPaise,
     created_at: toTimestamp(row.createdAt),
     started_at: time(row.startedAt),
     finished_at: time(row.finishedAt),

@@ -2,13 +2,20 @@ import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typ
 import { SCOPES } from "../../domain/api-key.ts";
 import { LEDGER_KINDS } from "../../domain/credit.ts";
 import { ERROR_CODES } from "../../domain/errors.ts";
-import { CHANNEL_MODES, MODES, TRANSCRIPTION_STATES } from "../../domain/transcription.ts";
+import {
+  CHANNEL_MODES,
+  MODES,
+  SUBMISSIONS,
+  TIMESTAMPS,
+  TRANSCRIPTION_STATES,
+} from "../../domain/transcription.ts";
 import { ALL_EVENT_TYPES, DELIVERY_STATES, SUBSCRIBED_EVENT_TYPES } from "../../domain/webhook.ts";
 import { oneOf } from "./schemas.ts";
 
 /**
  * Requests and answers of the console's admin part, `/console/api/…` (docs/console.md section 4). They are in the style of the
- * interface: all objects are closed, times are RFC 3339, money is whole paise. The page imports the types only.
+ * interface: all objects are closed, times are RFC 3339, money is whole paise. The page imports the types only. The rows
+ * have the same shapes in the `--json` of commands.
  */
 
 const closed = <T extends TProperties>(properties: T) =>
@@ -160,12 +167,15 @@ export const Organization = closed({
   object: Type.Literal("organization"),
   name: text,
   disabled: Type.Boolean(),
+  disabled_at: nullable(time),
+  purged_at: nullable(time),
   /** Null: the config's value, which is beside it as `effective`. */
   price_paise_per_audio_hour: nullable(paise),
   daily_spend_limit_paise: nullable(paise),
   max_queued: nullable(count),
   requests_per_second: nullable(count),
   max_stored_bytes: nullable(count),
+  low_credit_paise: nullable(paise),
   weight: count,
   effective: closed({
     price_paise_per_audio_hour: paise,
@@ -175,6 +185,7 @@ export const Organization = closed({
     requests_per_second: count,
     /** 0: no limit. It is lower while the organization has no credit. */
     max_stored_bytes: count,
+    low_credit_paise: paise,
   }),
   /** Recordings that it keeps, unfinished uploads included. */
   stored_bytes: count,
@@ -213,11 +224,15 @@ export type GrantCreate = Static<typeof GrantCreate>;
 export const LedgerEntry = closed({
   sequence: count,
   object: Type.Literal("ledger_entry"),
+  organization_id: id,
   kind: oneOf(LEDGER_KINDS),
   amount_paise: paise,
   transcription_id: nullable(id),
   note: nullable(text),
   created_at: time,
+  /** Each entry has the hash of the one before it. */
+  previous_hash: text,
+  hash: text,
 });
 export type LedgerEntry = Static<typeof LedgerEntry>;
 export const Granted = closed({ object: Type.Literal("grant"), entry: LedgerEntry, credit });
@@ -255,6 +270,10 @@ export const Project = closed({
   organization_id: id,
   name: text,
   created_at: time,
+  /** Days for which recordings and transcripts are kept, and the console's language; null: the config's. */
+  audio_days: nullable(count),
+  transcript_days: nullable(count),
+  default_language: nullable(text),
 });
 export type Project = Static<typeof Project>;
 export const ProjectList = list(Project);
@@ -330,12 +349,15 @@ export const ConsoleEndpoint = closed({
   project_id: id,
   url: text,
   state: oneOf(["enabled", "disabled"]),
-  disabled_reason: Type.Optional(text),
+  disabled_at: nullable(time),
+  disabled_reason: nullable(text),
+  previous_secret_expires_at: nullable(time),
   created_at: time,
   /** What it receives beside the events of transcriptions that name it. */
   events: Type.Array(oneOf(SUBSCRIBED_EVENT_TYPES)),
-  pending_deliveries: count,
-  failed_deliveries: count,
+  /** Events that wait, and events that were given up. */
+  pending: count,
+  failed: count,
 });
 export type ConsoleEndpoint = Static<typeof ConsoleEndpoint>;
 export const ConsoleEndpointList = list(ConsoleEndpoint);
@@ -344,9 +366,8 @@ export const EndpointQuery = closed({ project_id: Type.Optional(id) });
 export type EndpointQuery = Static<typeof EndpointQuery>;
 
 export const Delivery = closed({
-  /** Identifier of the event. */
-  id,
-  object: Type.Literal("delivery"),
+  event_id: id,
+  object: Type.Literal("webhook_delivery"),
   endpoint_id: id,
   /** Null: the event is not about a transcription. */
   transcription_id: nullable(id),
@@ -387,16 +408,20 @@ export const AdminTranscription = closed({
   object: Type.Literal("transcription"),
   organization_id: id,
   project_id: id,
+  upload_id: id,
+  entrance: oneOf(SUBMISSIONS),
   model: text,
   version: text,
   state: oneOf(TRANSCRIPTION_STATES),
   language: text,
   mode: oneOf(MODES),
+  timestamps: oneOf(TIMESTAMPS),
   diarization: Type.Boolean(),
   channel_mode: oneOf(CHANNEL_MODES),
   duration_seconds: number,
   channels: count,
   progress: number,
+  reserved_paise: paise,
   created_at: time,
   started_at: nullable(time),
   finished_at: nullable(time),
