@@ -24,22 +24,23 @@ const LEAST_PAIRS = 10;
  * Compares all linked voices of a track. Voices of a cluster that share sound say nothing of how much the voice of a
  * person changes, so pairs of windows that overlap do not count within a cluster.
  *
- * @param clusters the cluster of each linked voice, from 0
+ * @param clusters the cluster of each linked voice, from 0; −1: it belongs to none
  */
 export async function compareClusters(
-  { linked, linkedWindows, windowsApart }: VoiceTree,
+  { linked, linkedAt, windows, windowsApart }: VoiceTree,
   clusters: Int32Array,
   yieldToLoop: YieldToLoop,
 ): Promise<ClusterDistances> {
   const count = clusters.reduce((most, cluster) => Math.max(most, cluster + 1), 0);
   const sums = new Float64Array(count * count);
   const pairs = new Float64Array(count * count);
+  const windowOf = (index: number) => windows[linkedAt[index] ?? 0] ?? 0;
   for (const [index, one] of linked.entries()) {
-    const its = clusters[index] ?? 0;
+    const its = clusters[index] ?? -1;
     for (let before = 0; before < index; before++) {
-      const theirs = clusters[before] ?? 0;
-      const isApart = (linkedWindows[index] ?? 0) - (linkedWindows[before] ?? 0) >= windowsApart;
-      if (its === theirs && !isApart) continue;
+      const theirs = clusters[before] ?? -1;
+      const isApart = windowOf(index) - windowOf(before) >= windowsApart;
+      if (its < 0 || theirs < 0 || (its === theirs && !isApart)) continue;
       const distance = Math.max(0, 1 - product(one, linked[before] ?? one));
       const place = its < theirs ? its * count + theirs : theirs * count + its;
       sums[place] = (sums[place] ?? 0) + distance;
@@ -60,9 +61,34 @@ export async function compareClusters(
 }
 
 /**
- * Joins clusters that are the same person, nearest first: the voices of one are hardly further from those of the other
- * than they are from each other. What they are further apart is the energy distance (Székely and Rizzo 2013, "Energy
- * statistics"): the mean distance between both, less the mean of those within each.
+ * Finds the two clusters that are nearest to each other by the energy distance (Székely and Rizzo 2013, "Energy
+ * statistics"): the mean distance between both, less the mean of those within each. So clusters are near when the voices of
+ * one are hardly further from those of the other than they are from each other.
+ *
+ * @param among clusters to choose from
+ * @returns both, and a distance that is infinite when there are not two
+ */
+export function nearestClusters({ count, sums, pairs, usual }: ClusterDistances, among?: readonly number[]) {
+  const within = (cluster: number) => {
+    const own = cluster * (count + 1);
+    return ((sums[own] ?? 0) + USUAL_PAIRS * usual) / ((pairs[own] ?? 0) + USUAL_PAIRS);
+  };
+  const clusters = among ?? Array.from({ length: count }, (_, cluster) => cluster);
+  let nearest = { one: -1, other: -1, distance: Number.POSITIVE_INFINITY };
+  for (const [index, one] of clusters.entries()) {
+    for (let later = index + 1; later < clusters.length; later++) {
+      const other = clusters[later] ?? 0;
+      const place = one * count + other;
+      const between = (sums[place] ?? 0) / (pairs[place] ?? 0);
+      const distance = between - (within(one) + within(other)) / 2;
+      if (distance < nearest.distance) nearest = { one, other, distance };
+    }
+  }
+  return nearest;
+}
+
+/**
+ * Joins clusters that are the same person, nearest first.
  *
  * @param limit clusters that are less far apart are joined
  * @returns for each cluster the first of those that it is joined with
@@ -73,15 +99,9 @@ export function joinClusters(distances: ClusterDistances, limit: number): Int32A
   const pairs = distances.pairs.slice();
   const joined = Int32Array.from({ length: count }, (_, cluster) => cluster);
   const left = [...joined];
-  const within = (cluster: number) => {
-    const own = cluster * (count + 1);
-    return ((sums[own] ?? 0) + USUAL_PAIRS * usual) / ((pairs[own] ?? 0) + USUAL_PAIRS);
-  };
-  const energy = (one: number, other: number) =>
-    (sums[one * count + other] ?? 0) / (pairs[one * count + other] ?? 1) - (within(one) + within(other)) / 2;
-  while (left.length > 1) {
-    const { one, other, distance } = nearestOf(left, energy);
-    if (distance >= limit) break;
+  for (;;) {
+    const { one, other, distance } = nearestClusters({ count, sums, pairs, usual }, left);
+    if (distance >= limit) return joined;
     left.splice(left.indexOf(other), 1);
     for (const values of [sums, pairs]) {
       const at = (row: number, column: number) => values[row * count + column] ?? 0;
@@ -95,17 +115,4 @@ export function joinClusters(distances: ClusterDistances, limit: number): Int32A
     }
     for (const [cluster, to] of joined.entries()) if (to === other) joined[cluster] = one;
   }
-  return joined;
-}
-
-/** Returns the two clusters that are nearest to each other. */
-function nearestOf(clusters: readonly number[], distanceOf: (one: number, other: number) => number) {
-  let nearest = { one: -1, other: -1, distance: Number.POSITIVE_INFINITY };
-  for (const [index, one] of clusters.entries()) {
-    for (const other of clusters.slice(index + 1)) {
-      const distance = distanceOf(one, other);
-      if (distance < nearest.distance) nearest = { one, other, distance };
-    }
-  }
-  return nearest;
 }

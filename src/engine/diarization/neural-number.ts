@@ -1,6 +1,6 @@
 import { MAX_SPEAKERS } from "../../domain/transcription.ts";
 import type { YieldToLoop } from "./diarize-tracks.ts";
-import { foundClusters, givenClusters, leastMsOf, peopleOf } from "./neural-people.ts";
+import { findPeople, givenClusters, leastMsOf, peopleOf } from "./neural-people.ts";
 import type { VoiceTree } from "./neural-voices.ts";
 
 /** The least and the highest number of people. */
@@ -11,8 +11,8 @@ export type PeopleChoice = {
   people: Int32Array;
   count: number;
   /**
-   * The number lies outside the bounds; or it was to be found, and more than the most were found, or another number is
-   * nearly as likely.
+   * The number lies outside the bounds; or it was to be found, and more than the most were found, or two people are so
+   * near that they may be one.
    */
   isCountUncertain: boolean;
 };
@@ -20,6 +20,8 @@ export type PeopleChoice = {
 /** Time that is enough for a person is doubled and halved, up to this time and this often. */
 const MOST_LEAST_MS = 8_000;
 const HALVINGS = 4;
+/** Two people who are nearer to each other may be one. */
+const DOUBTFUL_NEARNESS = 1.4;
 
 /**
  * Chooses the people of a track. When their number lies outside the bounds, the nearer bound counts as given: what is
@@ -43,12 +45,10 @@ export async function choosePeople(
     const count = countIn(people);
     return { people, count, isCountUncertain: isOutside(count) };
   }
-  const { clusters: foundOnes, countsBeside } = await foundClusters(tree, yieldToLoop);
-  const found = await choose(foundOnes);
-  const within = (count: number) => Math.max(least, Math.min(most, count));
-  const wanted = within(found.count);
-  const isInDoubt =
-    countsBeside.some((count) => within(count) !== wanted) || (most === MAX_SPEAKERS && found.count > most);
+  const { people, nearness } = await findPeople(tree, yieldToLoop);
+  const found = { people, count: countIn(people) };
+  const wanted = Math.max(least, Math.min(most, found.count));
+  const isInDoubt = nearness < DOUBTFUL_NEARNESS || (most === MAX_SPEAKERS && found.count > most);
   let best = found;
   for (const leastMs of found.count === wanted ? [] : enoughTimes(leastMsOf(tree))) {
     const clusters = givenClusters(tree, wanted, leastMs);

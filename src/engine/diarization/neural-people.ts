@@ -1,6 +1,6 @@
 import { assign } from "../../lib/assign.ts";
 import type { YieldToLoop } from "./diarize-tracks.ts";
-import { compareClusters, joinClusters } from "./neural-joining.ts";
+import { type ClusterDistances, compareClusters, joinClusters, nearestClusters } from "./neural-joining.ts";
 import { clustersOf, countBelow, product, unitOf } from "./neural-linkage.ts";
 import type { VoiceTree } from "./neural-voices.ts";
 
@@ -11,12 +11,8 @@ const NOBODY = -1;
 const JOIN_BELOW = 0.3;
 const JOIN_SURELY_BELOW = 0.17;
 const MOST_CLUSTERS = 200;
-/**
- * Clusters are the same person below this share of the distance between people, less that within a person. The number is
- * in doubt when one of the limits beside it finds another.
- */
+/** Clusters are the same person below this share of the distance between people, less that within a person. */
 const SAME_BELOW = 0.3;
-const DOUBTFUL_LIMITS = [0.8 * SAME_BELOW, 1.25 * SAME_BELOW];
 /** A cluster needs the smaller of this time and this share of all time. */
 const LEAST_MS = 2_000;
 const LEAST_SHARE = 0.01;
@@ -38,29 +34,54 @@ export function leastMsOf({ linkedMs }: VoiceTree): number {
 }
 
 /**
+ * Finds the people of a track. Where two of them are as near as one person once each voice has gone to the nearest, they
+ * are joined.
+ *
+ * @returns the person of each voice as `peopleOf` does, and how far the two nearest people are apart: 1 is the limit below
+ * which they would be one
+ */
+export async function findPeople(
+  tree: VoiceTree,
+  yieldToLoop: YieldToLoop,
+): Promise<{ people: Int32Array; nearness: number }> {
+  let clusters = await foundClusters(tree, yieldToLoop);
+  for (;;) {
+    const people = await peopleOf(tree, clusters, yieldToLoop);
+    clusters = Int32Array.from(tree.linkedAt, (index) => people[index] ?? NOBODY);
+    const distances = await compareClusters(tree, clusters, yieldToLoop);
+    const { one, other, distance } = nearestClusters(distances);
+    const nearness = distance / limitOf(tree, distances);
+    if (nearness >= 1) return { people, nearness };
+    const joined = clusters.map((cluster) => (cluster === other ? one : cluster));
+    clusters = renumber(
+      joined,
+      [...new Set(joined)].filter((cluster) => cluster !== NOBODY),
+    );
+  }
+}
+
+/**
  * Finds the clusters that are people: voices that are surely the same person are linked, and clusters that are hardly
  * further from each other than their own voices are joined. Those with too little time are dropped, and so are small ones
  * near a larger one, which hold two mixed voices.
  *
- * @returns the number of the person of each linked voice, or −1; and the numbers of people that slightly lower and higher
- * limits find
+ * @returns the number of the person of each linked voice, or −1
  */
-export async function foundClusters(tree: VoiceTree, yieldToLoop: YieldToLoop) {
+async function foundClusters(tree: VoiceTree, yieldToLoop: YieldToLoop): Promise<Int32Array> {
   const { joints, apart } = tree;
-  const first = Math.min(MOST_CLUSTERS, countBelow(joints, Math.max(JOIN_SURELY_BELOW, JOIN_BELOW * apart)));
-  const clusters = clustersOf(joints, first);
+  const first = countBelow(joints, Math.max(JOIN_SURELY_BELOW, JOIN_BELOW * apart));
+  const clusters = clustersOf(joints, Math.min(MOST_CLUSTERS, first));
   const distances = await compareClusters(tree, clusters, yieldToLoop);
-  const findAt = (limit: number) => {
-    const joined = joinClusters(distances, limit * (apart - distances.usual));
-    return keepPeople(
-      tree,
-      clusters.map((cluster) => joined[cluster] ?? cluster),
-    );
-  };
-  const countsBeside = DOUBTFUL_LIMITS.map(
-    (limit) => new Set(findAt(limit).filter((one) => one !== NOBODY)).size,
+  const joined = joinClusters(distances, limitOf(tree, distances));
+  return keepPeople(
+    tree,
+    clusters.map((cluster) => joined[cluster] ?? cluster),
   );
-  return { clusters: findAt(SAME_BELOW), countsBeside };
+}
+
+/** Returns the distance below which two clusters are the same person. */
+function limitOf({ apart }: VoiceTree, { usual }: ClusterDistances): number {
+  return SAME_BELOW * (apart - usual);
 }
 
 /** Drops the clusters that are not people, and numbers the others from 0. */

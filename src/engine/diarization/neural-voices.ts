@@ -16,8 +16,9 @@ export type VoiceTree = {
   /** Vectors of the voices that were clustered, their time in the track in milliseconds, and how they join. */
   linked: readonly Float32Array[];
   linkedMs: readonly number[];
-  /** The windows of the linked voices. Windows that are so far apart share no sound. */
-  linkedWindows: readonly number[];
+  /** Positions of the linked voices. */
+  linkedAt: readonly number[];
+  /** Windows that are so far apart share no sound. */
   windowsApart: number;
   joints: readonly Joint[];
   /** How far voices of different people are apart in this track: a cosine distance. */
@@ -65,7 +66,7 @@ export async function growVoiceTree(
     usable,
     linked,
     linkedMs: chosen.map((index) => (aloneMs[index] ?? 0) * share),
-    linkedWindows: chosen.map((index) => windows[index] ?? 0),
+    linkedAt: chosen,
     windowsApart: Math.ceil(windowSamples / shiftSamples),
     joints: await linkVectors(linked, yieldToLoop),
     apart: pairs.length >= LEAST_PAIRS ? Math.max(LEAST_APART, medianOf(pairs)) : USUAL_APART,
