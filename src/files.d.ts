@@ -17,3 +17,7 @@ declare module "*.md" {
   const text: string;
   export default text;
 }
+declare module "*.onnx" {
+  const path: string;
+  export default path;
+}

@@ -12,6 +12,7 @@ import { type FleetWorker, openWorker } from "./fleet/worker/open-worker.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { dataDirOf } from "./services/admin.ts";
+import { extractCarriedModels } from "./services/models/carried-models.ts";
 import { createModelService } from "./services/models/models.ts";
 import { openDatabase } from "./store/database.ts";
 import { sha256OfFile } from "./store/file-hash.ts";
@@ -47,6 +48,8 @@ export async function openFleetWorker(
   rmSync(preparingFolder, { recursive: true, force: true });
   const models = await createModelService({
     ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
+    // The control plane distinguishes speakers.
+    carriedModels: await extractCarriedModels(dataDir, { nets: false }),
   });
   const worker = openWorker({
     ...{ servers: fleet.nats, fleet: fleet.name, worker: fleet.worker, ca, seed, log, version },

@@ -5,6 +5,7 @@ import { unpackCarried } from "./engine/carried-files.ts";
 import { piecesOfBlob } from "./lib/blob-pieces.ts";
 import { readSeal, SEAL_BYTES, type Seal } from "./lib/seal.ts";
 import { CARRIED_FILES, type CarriedFiles } from "./services/models/carried-models.ts";
+import { CARRIED_NETS } from "./services/models/carried-nets.ts";
 import { parseManifest } from "./services/models/model-manifest.ts";
 
 export type SelfFinding = { check: string; ok: boolean; detail: string };
@@ -81,13 +82,16 @@ async function examineParts(): Promise<SelfFinding> {
     const name = await damagedFileOf(model);
     if (name !== undefined) damaged.push(name);
   }
+  const nets = Object.values(CARRIED_NETS);
+  for (const { fileName, weights, sha256 } of nets) {
+    if ((await hashOfBlob(Bun.file(weights))) !== sha256) damaged.push(fileName);
+  }
   const ok = damaged.length === 0;
+  const count = NATIVE_FILES.length + CARRIED_FILES.length + nets.length;
   return {
     check: "parts",
     ok,
-    detail: ok
-      ? `${NATIVE_FILES.length + CARRIED_FILES.length} embedded files as they were built`
-      : `damaged: ${damaged.join(", ")}`,
+    detail: ok ? `${count} embedded files as they were built` : `damaged: ${damaged.join(", ")}`,
   };
 }
 
@@ -99,7 +103,11 @@ async function damagedFileOf({ name, manifest, weights }: CarriedFiles): Promise
   } catch {
     return `${name}.toml`;
   }
+  return (await hashOfBlob(Bun.file(weights))) === sha256 ? undefined : `${name}.bin`;
+}
+
+async function hashOfBlob(blob: Blob): Promise<string> {
   const hash = createHash("sha256");
-  for await (const piece of piecesOfBlob(Bun.file(weights))) hash.update(piece);
-  return hash.digest("hex") === sha256 ? undefined : `${name}.bin`;
+  for await (const piece of piecesOfBlob(blob)) hash.update(piece);
+  return hash.digest("hex");
 }

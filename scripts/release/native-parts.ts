@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Part } from "../../src/parts.ts";
+import { CARRIED_NETS } from "../../src/services/models/carried-nets.ts";
 import { carriedWhisperBase } from "../models/carried.ts";
 import { vulkanHeadersVersion } from "../native/backend.ts";
 import { ffmpegRelease } from "./ffmpeg-source.ts";
@@ -348,6 +349,17 @@ export function whisperBase(): PartWithTexts[] {
       texts: [readFileSync(join(ROOT, "scripts/models/whisper-base/LICENSE.txt"), "utf8")],
     },
   ];
+}
+
+/** Returns the nets that distinguish speakers. Each has a text of its own in `scripts/models/speakers`. */
+export function speakerNets(): PartWithTexts[] {
+  return Object.values(CARRIED_NETS).map(({ name, version, licence, source, fileName, licenceFile }) => ({
+    ...{ name, version, licence, source },
+    kind: "model",
+    note: "exported to ONNX (scripts/models/speakers)",
+    files: [{ name: fileName, sha256: sha256(readFileSync(join(MODELS, "speakers", fileName))) }],
+    texts: [readFileSync(join(ROOT, "scripts/models/speakers", licenceFile), "utf8")],
+  }));
 }
 
 /** The vocabularies with which OpenAI's checkpoints are read. */

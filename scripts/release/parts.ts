@@ -4,7 +4,7 @@ import type { Parts } from "../../src/parts.ts";
 import { buildFacts, productLicence } from "./build-facts.ts";
 import { bunParts } from "./bun-parts.ts";
 import { textKey } from "./licence-texts.ts";
-import { demoModel, nativeParts, whisperBase, whisperVocabularies } from "./native-parts.ts";
+import { demoModel, nativeParts, speakerNets, whisperBase, whisperVocabularies } from "./native-parts.ts";
 import { npmParts, type PartWithTexts } from "./npm-parts.ts";
 
 export type PartsOptions = {
@@ -34,6 +34,7 @@ export async function writeParts({ path, native, platform, entries, flags }: Par
     ...nativeParts(native, build),
     demoModel(),
     ...whisperBase(),
+    ...speakerNets(),
     whisperVocabularies(),
     ...bunParts(),
     ...(await npmParts(entries, flags)),

@@ -107,7 +107,9 @@ test("a bundle is installed on another machine, where a second time changes noth
   expect(installed.err).toContain("trial: ");
   expect(readdirSync(receiver.models).sort()).toEqual(["one.bin", "one.toml", "two.bin", "two.toml"]);
   expect(readFileSync(at("receiver", "backends", "libggml-vulkan.so"), "utf8")).toBe("a backend");
-  expect((await receiver.run("models", "verify")).out).toBe("one: unchanged\ntwo: unchanged\n");
+  expect((await receiver.run("models", "verify")).out).toBe(
+    "one: unchanged\ntwo: unchanged\nsegmentation of the executable: unchanged\nspeaker of the executable: unchanged\n",
+  );
   expect((await receiver.run("models", "default")).out).toBe("one\n");
   const again = await install();
   expect({ status: again.status, out: again.out }).toEqual({ status: 0, out: "" });

@@ -56,7 +56,7 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
     )
     .option(
       "--kind <kind>",
-      `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; both are needed to take the built-in method's place`,
+      `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; they take the place of the executable's net of that kind`,
       readKind,
     )
     .option("--id <id>", "ID (default: from the file's or folder's name)")

@@ -32,6 +32,8 @@ test("the catalogue is there offline, as a table, in full and as JSON", async ()
   expect(table.status).toBe(0);
   expect(table.out).toMatch(/\nlarge-v3-q5_0 +1081 +many +MIT/);
   expect(table.out).toMatch(/\nwhisper-hindi-small +≈ 967 +hi +Apache-2\.0 +WER 9\.02 % on FLEURS/);
+  expect(table.out).toMatch(/\npyannote-segmentation-3\.0 +6 +all +MIT .*--kind segmentation/);
+  expect(table.out).toMatch(/\ncampplus-zh-en +28 +zh en +Apache-2\.0 .*--kind speaker/);
   const one = await run("catalogue", "whisper-tamil-medium");
   expect(one.out).toMatch(/Error rate +none published/);
   expect(one.out).toMatch(/SHA-256 +not known of config\.json, .*: needs --accept-unverified/);

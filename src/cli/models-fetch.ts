@@ -142,18 +142,23 @@ function report(
       );
     }
   const path = entry.form === "folder" ? folder : (received[0]?.path ?? folder);
-  const languages = entry.languages ? ` --languages ${entry.languages.join(",")}` : "";
+  const kind = kindOf(entry);
+  const languages = entry.languages && kind === undefined ? ` --languages ${entry.languages.join(",")}` : "";
+  const given = `${kind === undefined ? "" : `--kind ${kind} `}${path}${languages}`;
   const licence = /^see /.test(entry.licence) ? "" : ` --licence ${entry.licence}`;
-  context.note(`Install it with: shruti models add ${path}${languages}${licence} --source ${entry.source}`);
+  context.note(`Install it with: shruti models add ${given}${licence} --source ${entry.source}`);
 }
+
+/** Which net for distinguishing speakers an entry is; undefined: a speech model. */
+const kindOf = ({ form }: CatalogueEntry) => (form === "ggml" || form === "folder" ? undefined : form);
 
 function listOf(entries: readonly CatalogueEntry[]): string {
   const rows = entries.map((entry) => [
     entry.name,
     megabytes(entry),
-    entry.languages?.join(" ") ?? "many",
+    entry.languages?.join(" ") ?? (kindOf(entry) === "segmentation" ? "all" : "many"),
     entry.licence,
-    entry.published ?? "",
+    entry.published ?? (kindOf(entry) === undefined ? "" : `distinguishes speakers: --kind ${kindOf(entry)}`),
   ]);
   return renderTable(["NAME", "MB", "LANGUAGES", "LICENCE", "PUBLISHED ERROR RATE"], rows);
 }
@@ -167,7 +172,8 @@ function fieldsOf(entry: CatalogueEntry): [string, string][] {
   return [
     ["Name", entry.name],
     ["Title", entry.title],
-    ["Languages", entry.languages?.join(", ") ?? "those of Whisper"],
+    ["Kind", kindOf(entry) ?? "speech model"],
+    ["Languages", entry.languages?.join(", ") ?? (kindOf(entry) === undefined ? "those of Whisper" : "all")],
     ["Licence", entry.licence],
     ["Source", entry.source],
     ["Size", `${megabytes(entry)} MB`],

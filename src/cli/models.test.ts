@@ -65,7 +65,9 @@ test("a model is listed, added, verified, made the default, and removed", async 
   expect((await run("default")).out).toBe("second\n");
   expect((await run("default", "small")).out).toBe("small\n");
   expect((await run("default", "third")).status).toBe(4);
-  expect((await run("verify")).out).toBe("small: unchanged\nsecond: unchanged\n");
+  expect((await run("verify")).out).toBe(
+    "small: unchanged\nsecond: unchanged\nsegmentation of the executable: unchanged\nspeaker of the executable: unchanged\n",
+  );
 
   const second = JSON.parse((await run("show", "second", "--json")).out);
   expect((await run("show", "second")).out).toContain(second.sha256);

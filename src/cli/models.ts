@@ -37,9 +37,7 @@ export function registerModels(program: Command, context: CliContext): void {
         noticeOf(model) ?? "",
       ]);
       context.printTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows);
-      const installed = service.speakerWeightKinds();
-      const kinds = installed.length === 0 ? "" : `; installed weights: ${installed.join(", ")}`;
-      context.note(`the ${service.diarizationMethod()} method distinguishes speakers${kinds}`);
+      context.note(describeDiarization(service));
     });
 
   models
@@ -67,6 +65,19 @@ export function registerModels(program: Command, context: CliContext): void {
   registerRemove(models, context);
   registerDefault(models, context);
   registerRoute(models, context);
+}
+
+/** Says how speakers are distinguished now. */
+function describeDiarization(service: ModelService): string {
+  const installed = service.speakerWeightKinds();
+  if (service.diarizationMethod() === "neural") {
+    const whose =
+      installed.length === 0 ? "the nets of the executable" : `installed weights (${installed.join(", ")})`;
+    return `speakers are distinguished by the neural method with ${whose}`;
+  }
+  const unused =
+    installed.length === 0 ? "" : `; installed weights that are not used: ${installed.join(", ")}`;
+  return `speakers are distinguished by the acoustic method${unused}`;
 }
 
 function registerRoute(models: Command, context: CliContext): void {

@@ -191,6 +191,11 @@ export const CONFIG_SCHEMA = {
       DOUBTFUL_TEXT_CHOICES,
       "Text that is less sure than the floor of its model; omit: left out of the transcript.",
     ),
+    diarization: choice(
+      "auto",
+      ["auto", "acoustic"],
+      "How speakers are distinguished; auto: with nets, the installed ones or those of the executable; acoustic: by the built-in method without nets, which takes less time and is less exact.",
+    ),
     chunk_attempts: integer(3, 1, 10, "Attempts for one chunk before it becomes a gap."),
     model_idle_seconds: integer(
       900,

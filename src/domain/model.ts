@@ -127,8 +127,14 @@ export type InstalledModel = ModelManifest & {
   embedded: boolean;
 };
 
-/** Speaker weights that an admin has installed, absolute paths. Both are needed. */
-export type SpeakerWeights = { segmentationPath: string; embeddingPath: string };
+/** Speaker weights: a net of each kind. */
+export type SpeakerWeights = {
+  /** Absolute paths. */
+  segmentationPath: string;
+  embeddingPath: string;
+  /** The SHA-256 that the files must have, as far as they are known. */
+  expected?: Partial<SpeakerWeightHashes>;
+};
 
 /** SHA-256 of the speaker weights that distinguished speakers, by their kind, lower-case hex. */
 export type SpeakerWeightHashes = { segmentation: string; speaker: string };

@@ -68,7 +68,7 @@ describe.skipIf(!base)(
       writeFileSync(join(installation.dataDir, "embedded-models/0123456789ab.bin"), "older");
       server = await (await installation.serve()).ready();
       expect(readFileSync(carried()).equals(whole)).toBe(true);
-      expect(readdirSync(join(installation.dataDir, "embedded-models"))).toHaveLength(2);
+      expect(readdirSync(join(installation.dataDir, "embedded-models"))).toHaveLength(4);
     }, 60_000);
   },
 );

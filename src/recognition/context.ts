@@ -58,7 +58,7 @@ export type RecognitionTools = {
   /** Returns the family of a model by the family's name. */
   familyOf: (name: ModelFamilyName) => ModelFamily;
   /** Returns the weights that distinguish speakers. With undefined the built-in method is used. */
-  speakerWeights: () => SpeakerWeights | undefined;
+  speakerWeights: () => readonly SpeakerWeights[];
   /** Longest recording that is decoded. A verified recording may be longer. */
   maxDurationMs: number;
   /** Failed attempts after which a chunk becomes a gap. */

@@ -117,7 +117,7 @@ async function recognizeChunks(
 /** Returns the part of the work that distinguishes speakers. */
 function speakersShareOf({ request }: RecognitionJob, tools: RecognitionTools): number {
   if (!request.diarization) return 0;
-  return tools.speakerWeights() ? SPEAKERS_SHARE : BUILT_IN_SPEAKERS_SHARE;
+  return tools.speakerWeights().length > 0 ? SPEAKERS_SHARE : BUILT_IN_SPEAKERS_SHARE;
 }
 
 /** Prepares to distinguish the speakers, where the request asks for it and there is speech. */

@@ -66,8 +66,8 @@ export function createSpeakerRun(
 }
 
 /**
- * Distinguishes speakers. Weights that cannot be used do not end a transcription: the built-in method takes their place,
- * and the number of speakers counts as uncertain.
+ * Distinguishes speakers. Nets that cannot be used do not end a transcription: the next pair of nets takes their place, at
+ * last the built-in method, and the number of speakers counts as uncertain.
  */
 async function distinguish(
   tools: RecognitionTools,
@@ -76,21 +76,25 @@ async function distinguish(
   signal: AbortSignal,
 ): Promise<FoundSpeakers> {
   // An admin may change the weights while the recording is recognized. All attempts of this one use the same.
-  const weights = tools.speakerWeights();
-  if (weights) {
+  const pairs = tools.speakerWeights();
+  const attempt = (each: DiarizeJob) =>
+    withRetries(tools, signal, () => tools.engine.diarize(each, signal, onProgress));
+  for (const [index, weights] of pairs.entries()) {
     try {
-      const withWeights = { ...job, weights };
-      return foundIn(
-        await withRetries(tools, signal, () => tools.engine.diarize(withWeights, signal, onProgress)),
-      );
+      const found = foundIn(await attempt({ ...job, weights }));
+      return index === 0 ? found : uncertain(found);
     } catch (error) {
       if (signal.aborted || !(error instanceof EngineError) || error.kind === "interrupted") throw error;
-      const failure = { kind: error.kind, reason: error.message };
-      tools.log.warn(failure, "the speaker weights cannot be used; the built-in method takes their place");
+      const failure = { kind: error.kind, reason: error.message, segmentation: weights.segmentationPath };
+      tools.log.warn(failure, "these nets cannot distinguish speakers; others or the built-in method do");
     }
   }
-  const found = foundIn(await withRetries(tools, signal, () => tools.engine.diarize(job, signal)));
-  return weights ? { ...found, warnings: ["speaker_count_uncertain"] } : found;
+  const found = foundIn(await attempt(job));
+  return pairs.length === 0 ? found : uncertain(found);
+}
+
+function uncertain(found: FoundSpeakers): FoundSpeakers {
+  return { ...found, warnings: ["speaker_count_uncertain"] };
 }
 
 function foundIn({ turns, isCountUncertain, weightHashes }: DiarizeOutcome): FoundSpeakers {

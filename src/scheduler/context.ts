@@ -30,7 +30,7 @@ export type ServerParts = {
   /** Returns the family of a model by the family's name. */
   familyOf: RecognitionTools["familyOf"];
   /** Returns the weights that distinguish speakers. With undefined the built-in method is used. */
-  speakerWeights: () => SpeakerWeights | undefined;
+  speakerWeights: () => readonly SpeakerWeights[];
   /** Returns the path of an upload's recording. */
   audioPath: (uploadId: string) => string;
   /** The commit that this executable was built from; null: not known. */

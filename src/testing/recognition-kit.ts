@@ -69,7 +69,7 @@ export function openRecognitionKit({ workers = 2 } = {}) {
       clock: manualClock(),
       log: silentLog,
       familyOf,
-      speakerWeights: () => undefined,
+      speakerWeights: () => [],
       maxDurationMs: 3_600_000,
       chunkAttempts: 3,
       isWaitedOut: () => false,

@@ -70,7 +70,7 @@ test("what the recognizer says of missing files comes first, and without hashes 
   }
 });
 
-test("the weights that distinguish speakers are hashed, and must not change meanwhile", async () => {
+test("the weights that distinguish speakers are hashed before, and must be those that are known", async () => {
   const speakers = { segmentationPath: weights, embeddingPath: tokens };
   const outcome = { turns: [], isCountUncertain: false };
   const hashes = { segmentation: sha256Hex("weights"), speaker: sha256Hex("tokens") };
@@ -83,6 +83,19 @@ test("the weights that distinguish speakers are hashed, and must not change mean
     return outcome;
   };
   await expect(diarizeHashed(speakers, sha256OfFile, change)).rejects.toThrow("changed while it was loaded");
+  const expected = { segmentation: hashes.segmentation };
+  let hasBegun = false;
+  const begin = async () => {
+    hasBegun = true;
+    return outcome;
+  };
+  // The tokens have changed above, and nothing is known of them.
+  await diarizeHashed({ ...speakers, expected }, sha256OfFile, begin);
+  expect(hasBegun).toBe(true);
+  hasBegun = false;
+  const unlike = diarizeHashed({ ...speakers, expected: hashes }, sha256OfFile, begin);
+  await expect(unlike).rejects.toThrow(`the SHA-256 of ${tokens} is ${sha256Hex("Tokens")}`);
+  expect(hasBegun).toBe(false);
   const fail = () => Promise.reject(new Error("no speech"));
   await expect(diarizeHashed(speakers, sha256OfFile, fail)).rejects.toThrow("no speech");
 });

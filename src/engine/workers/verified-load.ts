@@ -34,24 +34,28 @@ export async function loadVerified(
 }
 
 /**
- * Distinguishes speakers with weights, and hashes these meanwhile.
+ * Distinguishes speakers with weights, and hashes these before.
  *
- * @throws Error for weights that changed meanwhile; what `diarize` throws
+ * @throws Error for weights with another SHA-256 than they must have, or that changed meanwhile; what `diarize` throws
  */
 export async function diarizeHashed(
-  { segmentationPath, embeddingPath }: SpeakerWeights,
+  { segmentationPath, embeddingPath, expected = {} }: SpeakerWeights,
   sha256OfFile: HashFile,
   diarize: () => Promise<DiarizeOutcome>,
 ): Promise<DiarizeOutcome> {
   const paths = [segmentationPath, embeddingPath];
   const before = paths.map(identityOf);
-  const hashing = Promise.all(paths.map((path) => sha256OfFile(path)));
-  // A failure of the work comes first, and must not leave this one without a handler.
-  hashing.catch(() => {});
+  const [segmentation = "", speaker = ""] = await Promise.all(paths.map((path) => sha256OfFile(path)));
+  requireHash(segmentationPath, segmentation, expected.segmentation);
+  requireHash(embeddingPath, speaker, expected.speaker);
   const outcome = await diarize();
-  const [segmentation = "", speaker = ""] = await hashing;
   requireSame(paths, before);
   return { ...outcome, weightHashes: { segmentation, speaker } };
+}
+
+function requireHash(path: string, found: string, expected: string | undefined): void {
+  if (expected === undefined || found === expected) return;
+  throw new Error(`the SHA-256 of ${path} is ${found}, and not ${expected}`);
 }
 
 /** @throws Error for a file that was written to, or replaced */

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { CARRIED_MODELS } from "#carried-models";
 import demoWeights from "../../../models/demo.bin" with { type: "file" };
 import demoManifest from "../../../models/demo.toml" with { type: "file" };
-import type { InstalledModel } from "../../domain/model.ts";
+import type { InstalledModel, SpeakerWeights } from "../../domain/model.ts";
 import { piecesOfBlob } from "../../lib/blob-pieces.ts";
 import { writeDurably } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { makeFolder } from "../../lib/give-to-owner.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
+import { CARRIED_NETS, type CarriedNet } from "./carried-nets.ts";
 import { removeAbandoned } from "./model-files.ts";
 import { parseManifest } from "./model-manifest.ts";
 
@@ -25,12 +26,17 @@ export const CARRIED_FILES: readonly CarriedFiles[] = [...CARRIED_MODELS, DEMO];
 export type CarriedModels = {
   /** The first is the default while no other model is installed. The last is the demonstration model. */
   models: InstalledModel[];
+  /** The nets that distinguish speakers; left out: they are not wanted, or cannot be written. */
+  speakerWeights?: SpeakerWeights;
   /** Says why a model is left out, one sentence each. */
   problems: string[];
 };
 
+/** `nets`: whether those that distinguish speakers are needed. */
+type Wanted = { nets: boolean };
+
 /**
- * Writes the models of the executable to the disk, because whisper.cpp reads only files.
+ * Writes the models of the executable to the disk, because the libraries that run them read only files.
  *
  * A compiled executable copies the weights once to `<dataDir>/embedded-models/<hash>.bin`, and removes those of other
  * versions; a run from source uses the files of the build as they are.
@@ -38,7 +44,10 @@ export type CarriedModels = {
  * @throws Error when the executable is damaged or the demonstration model cannot be written. Larger models that cannot
  *   be written, such as on a full disk, are left out.
  */
-export async function extractCarriedModels(dataDir: string): Promise<CarriedModels> {
+export async function extractCarriedModels(
+  dataDir: string,
+  { nets }: Wanted = { nets: true },
+): Promise<CarriedModels> {
   const folder = join(dataDir, "embedded-models");
   const demo = await extract(DEMO, folder, "hash");
   const models: InstalledModel[] = [];
@@ -51,8 +60,35 @@ export async function extractCarriedModels(dataDir: string): Promise<CarriedMode
     }
   }
   models.push(demo);
+  const speakerWeights = nets ? await extractNets(folder, problems) : undefined;
   if (Bun.isStandaloneExecutable) await removeOthers(folder, models);
-  return { models, problems };
+  return { models, problems, ...(speakerWeights ? { speakerWeights } : {}) };
+}
+
+/** Adds to `problems` why the nets are left out. */
+async function extractNets(folder: string, problems: string[]): Promise<SpeakerWeights | undefined> {
+  const { segmentation, speaker } = CARRIED_NETS;
+  try {
+    return {
+      segmentationPath: await pathOf(segmentation, folder, "size"),
+      embeddingPath: await pathOf(speaker, folder, "size"),
+      expected: { segmentation: segmentation.sha256, speaker: speaker.sha256 },
+    };
+  } catch (error) {
+    problems.push(
+      `the nets of the executable that distinguish speakers cannot be written: ${errorMessage(error)}`,
+    );
+    return undefined;
+  }
+}
+
+/** Returns the path of a file that a library can read. */
+function pathOf(
+  carried: Pick<CarriedNet, "weights" | "sha256" | "name">,
+  folder: string,
+  known: KnownBy,
+): Promise<string> | string {
+  return Bun.isStandaloneExecutable ? copyOut(carried, folder, known) : carried.weights;
 }
 
 async function extract(
@@ -62,9 +98,7 @@ async function extract(
 ): Promise<InstalledModel> {
   const manifest = parseManifest(await Bun.file(manifestPath).text(), `models/${name}.toml`);
   const { size } = Bun.file(weights);
-  const path = Bun.isStandaloneExecutable
-    ? await copyOut({ weights, sha256: manifest.sha256, name }, folder, known)
-    : weights;
+  const path = await pathOf({ weights, sha256: manifest.sha256, name }, folder, known);
   return { ...manifest, files: { weights: path }, bytes: size, embedded: true };
 }
 
@@ -111,9 +145,12 @@ async function* checkedPieces(file: Blob, sha256: string, name: string): AsyncGe
 
 const fileNameOf = (sha256: string) => `${sha256.slice(0, 12)}.bin`;
 
-/** Copies of other versions are not needed: a program that runs with one has it in memory. */
+/**
+ * Removes copies of other versions. The nets stay in any case: another process, such as the server, may want them where
+ * this command does not.
+ */
 async function removeOthers(folder: string, models: readonly InstalledModel[]): Promise<void> {
-  const kept = new Set(models.map(({ sha256 }) => fileNameOf(sha256)));
+  const kept = new Set([...models, ...Object.values(CARRIED_NETS)].map(({ sha256 }) => fileNameOf(sha256)));
   for (const name of await readdir(folder)) {
     if (!kept.has(name) && /^[0-9a-f]{12}\.bin$/.test(name)) await rm(join(folder, name), { force: true });
   }

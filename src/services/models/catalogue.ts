@@ -1,4 +1,5 @@
 import type { Mode } from "../../domain/transcription.ts";
+import type { SpeakerWeightKind } from "./speaker-weights.ts";
 
 /** A file that can be downloaded. Only what is known for certain is stated. */
 export type CatalogueFile = {
@@ -14,7 +15,7 @@ export type CatalogueFile = {
 export type CatalogueEntry = {
   name: string;
   title: string;
-  /** Languages for which it was made; undefined: Whisper's, see the model card of the source. */
+  /** Languages for which it was made; undefined: Whisper's, see the model card of the source, or any of a segmentation net. */
   languages?: readonly string[];
   modes?: readonly Mode[];
   licence: string;
@@ -25,8 +26,8 @@ export type CatalogueEntry = {
   /** The error rate that the authors state. It has not been checked here. */
   published?: string;
   files: readonly CatalogueFile[];
-  /** One ggml file, or a folder of transformers. */
-  form: "ggml" | "folder";
+  /** One ggml file, a folder of transformers, or a net that helps to distinguish speakers. */
+  form: "ggml" | "folder" | SpeakerWeightKind;
 };
 
 /** A fixed commit of the repository of weights, so that a name always means the same file. */
@@ -189,10 +190,93 @@ function fineTuneEntry(tune: FineTune): CatalogueEntry {
   };
 }
 
+type SpeakerNet = {
+  name: string;
+  title: string;
+  kind: SpeakerWeightKind;
+  languages?: readonly string[];
+  licence: string;
+  repository: string;
+  revision: string;
+  file: string;
+  bytes: number;
+  sha256: string;
+};
+
+/** Fixed commits of repositories with exports for sherpa-onnx. */
+const SEGMENTATION_NETS = {
+  kind: "segmentation",
+  repository: "csukuangfj/sherpa-onnx-pyannote-segmentation-3-0",
+  revision: "9403a6902bb58e3d5ae8c7e77c3422de279db2e0",
+} as const;
+const SPEAKER_NETS = {
+  kind: "speaker",
+  repository: "csukuangfj/speaker-embedding-models",
+  revision: "0743f301363dec56491a490f6d6cbc9d67f9a3bf",
+} as const;
+
+/**
+ * Nets that distinguish speakers. The first two have the weights that the executable carries, in another export. Sizes and
+ * SHA-256 are those of the files in these commits, as other projects pin them.
+ */
+const NETS: readonly SpeakerNet[] = [
+  {
+    ...SEGMENTATION_NETS,
+    name: "pyannote-segmentation-3.0",
+    title: "pyannote segmentation 3.0: who speaks when within 10 s",
+    licence: "MIT",
+    file: "model.onnx",
+    bytes: 5_992_913,
+    sha256: "220ad67ca923bef2fa91f2390c786097bf305bceb5e261d4af67b38e938e1079",
+  },
+  {
+    ...SPEAKER_NETS,
+    name: "campplus-zh-en",
+    title: "3D-Speaker CAM++, voices of Chinese and English speakers",
+    languages: ["zh", "en"],
+    licence: "Apache-2.0",
+    file: "3dspeaker_speech_campplus_sv_zh_en_16k-common_advanced.onnx",
+    bytes: 28_281_164,
+    sha256: "aa3cfc16963a10586a9393f5035d6d6b57e98d358b347f80c2a30bf4f00ceba2",
+  },
+  {
+    ...SPEAKER_NETS,
+    name: "campplus-en-voxceleb",
+    title: "3D-Speaker CAM++, voices of English speakers (VoxCeleb)",
+    languages: ["en"],
+    licence: "Apache-2.0",
+    file: "3dspeaker_speech_campplus_sv_en_voxceleb_16k.onnx",
+    bytes: 29_596_978,
+    sha256: "357a834f702b80161e5b981182c038e18553c1f2ca752ed6cec2052365d4129b",
+  },
+  {
+    ...SPEAKER_NETS,
+    name: "eres2net-base-zh",
+    title: "3D-Speaker ERes2Net base, voices of Chinese speakers",
+    languages: ["zh"],
+    licence: "Apache-2.0",
+    file: "3dspeaker_speech_eres2net_base_sv_zh-cn_3dspeaker_16k.onnx",
+    bytes: 39_593_761,
+    sha256: "1a331345f04805badbb495c775a6ddffcdd1a732567d5ec8b3d5749e3c7a5e4b",
+  },
+];
+
+function netEntry({ name, title, kind, languages, licence, ...published }: SpeakerNet): CatalogueEntry {
+  const { repository, revision, file, bytes, sha256 } = published;
+  const source = `https://huggingface.co/${repository}`;
+  return {
+    ...{ name, title, licence, source, form: kind },
+    ...(languages ? { languages } : {}),
+    size: { bytes, isRounded: false },
+    files: [{ name: file, url: `${source}/resolve/${revision}/${file}`, bytes, sha256 }],
+  };
+}
+
 /** The models that `shruti models fetch` knows by name. */
 export const CATALOGUE: readonly CatalogueEntry[] = [
   ...Object.entries(GGML_FILES).map(([name, file]) => ggmlEntry(name, file)),
   ...FINE_TUNES.map(fineTuneEntry),
+  ...NETS.map(netEntry),
 ];
 
 /** Returns the files of an entry whose content cannot be checked. */

@@ -5,7 +5,7 @@ import {
   type CapabilityStatus,
   COMING_SOON,
 } from "../../domain/capability.ts";
-import type { InstalledModel, SpeakerWeights } from "../../domain/model.ts";
+import type { InstalledModel } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
 
 /** What a model can do, and its limits: the data of a `GET /v1/models` entry (docs/decisions.md section 6). */
@@ -20,20 +20,20 @@ export type ModelDescription = {
   };
 };
 
-/** How speakers are distinguished: with weights that an admin has installed, or by the built-in acoustic method. */
+/** How speakers are distinguished: with nets, or by the built-in acoustic method. */
 export type DiarizationMethod = "acoustic" | "neural";
 
-/** Describes a model under the config's limits and with the speaker weights that are installed. */
+/** Describes a model under the config's limits. */
 export function describeModel(
   model: InstalledModel,
   { limits }: Config,
-  speakerWeights: SpeakerWeights | undefined,
+  method: DiarizationMethod,
 ): ModelDescription {
   const modes = MODES.filter((mode) => model.languages.some((language) => language.modes.includes(mode)));
   return {
     modes,
     capabilities: capabilitiesWith(modes, limits.max_channels),
-    diarization: { method: diarizationMethodWith(speakerWeights) },
+    diarization: { method },
     limits: {
       synchronous: {
         maxBytes: limits.synchronous_max_bytes,
@@ -57,9 +57,4 @@ function capabilitiesWith(modes: readonly Mode[], maxChannels: number): ModelDes
   return Object.fromEntries(
     CAPABILITIES.map((name) => [name, status(name)]),
   ) as ModelDescription["capabilities"];
-}
-
-/** Returns the method that is used with these speaker weights; undefined: not both kinds are installed. */
-export function diarizationMethodWith(weights: SpeakerWeights | undefined): DiarizationMethod {
-  return weights ? "neural" : "acoustic";
 }

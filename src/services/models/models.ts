@@ -16,12 +16,7 @@ import {
   type ModelAddingDeps,
 } from "./model-adding.ts";
 import { deleteCard, type MeasuredFigures, measuredFigures, recordFigures } from "./model-card.ts";
-import {
-  type DiarizationMethod,
-  describeModel,
-  diarizationMethodWith,
-  type ModelDescription,
-} from "./model-description.ts";
+import { type DiarizationMethod, describeModel, type ModelDescription } from "./model-description.ts";
 import { deleteModel } from "./model-files.ts";
 import { type ModelRegistry, type ModelRegistryDeps, openModelRegistry } from "./model-registry.ts";
 import {
@@ -36,13 +31,15 @@ import { ggmlSource, type ModelSource } from "./model-source.ts";
 import { checkPrepared, type PreparedFiles, type PreparedModel, placePrepared } from "./prepared-models.ts";
 import {
   deleteSpeakerWeights,
-  findSpeakerWeights,
+  hasSpeakerWeights,
   installedSpeakerWeights,
   placeSpeakerWeights,
   type SpeakerWeightCard,
   type SpeakerWeightKind,
   type SpeakerWeightOptions,
+  speakerWeightPairs,
   speakerWeightProblems,
+  verifyCarriedWeights,
   verifySpeakerWeights,
 } from "./speaker-weights.ts";
 
@@ -54,7 +51,10 @@ export { ggmlSource, type ModelSource } from "./model-source.ts";
 
 export type ModelServiceDeps = ModelRegistryDeps &
   ModelAddingDeps & {
-    /** The models that are available while no other is installed; left out: those inside the executable. */
+    /**
+     * The models that are available while no other is installed, and the nets that distinguish speakers; left out: those
+     * inside the executable.
+     */
     carriedModels?: CarriedModels;
     /**
      * Loads speaker weights, once both kinds are installed; left out: they are not tried.
@@ -113,15 +113,17 @@ export type ModelService = {
   describe(model: InstalledModel): ModelDescription;
   /** Says why files of the directory are left out, one sentence each. */
   problems(): string[];
-  /** Returns the speaker weights; undefined unless both kinds are installed. */
-  speakerWeights(): SpeakerWeights | undefined;
+  /**
+   * Returns the pairs of nets with which speakers are distinguished, in the order in which they are tried; none: the
+   * built-in acoustic method does it.
+   */
+  speakerWeights(): SpeakerWeights[];
   /** Returns the kinds of speaker weights that are installed. */
   speakerWeightKinds(): SpeakerWeightKind[];
   /** Returns the method by which speakers are distinguished now. */
   diarizationMethod(): DiarizationMethod;
   /**
-   * Copies speaker weights into the directory of models. Once both kinds are there, they replace the built-in
-   * acoustic method.
+   * Copies speaker weights into the directory of models, where they take the place of the executable's net of their kind.
    *
    * @throws AppError `invalid_request` (detail `file`) for a file of another kind or one that the engine cannot use
    */
@@ -130,9 +132,9 @@ export type ModelService = {
     file: string,
     options?: SpeakerWeightOptions,
   ): Promise<SpeakerWeightCard>;
-  /** Reads and hashes all installed speaker weights again. The id of each is its kind. */
+  /** Reads and hashes all speaker weights again, installed or of the executable. The id of each names its kind. */
   verifySpeakerWeights(signal?: AbortSignal): Promise<ModelVerification[]>;
-  /** Removes speaker weights; the built-in method is used again. @throws AppError `not_found` */
+  /** Removes installed speaker weights; the executable's net is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
   /**
    * Brings Whisper weights, or the folder of a CTC model, into the directory of models and writes their manifest. The
@@ -186,8 +188,13 @@ export type ModelService = {
  */
 export async function createModelService(deps: ModelServiceDeps): Promise<ModelService> {
   const { config, dataDir } = deps;
-  const registry = openModelRegistry(deps, deps.carriedModels ?? (await extractCarriedModels(dataDir)));
+  const isAcoustic = config.engine.diarization === "acoustic";
+  const carriedModels = deps.carriedModels ?? (await extractCarriedModels(dataDir, { nets: !isAcoustic }));
+  const registry = openModelRegistry(deps, carriedModels);
   const { directory } = registry;
+  const nets = carriedModels.speakerWeights;
+  const method = (): DiarizationMethod =>
+    !isAcoustic && hasSpeakerWeights(directory, nets) ? "neural" : "acoustic";
   return {
     directory,
     list: registry.list,
@@ -201,20 +208,14 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     route: (changes) => routeLanguages(registry, changes),
     findDefault: registry.findDefault,
     probeFor: (model) => (model.embedded ? (registry.carried().at(-1) ?? model) : model),
-    describe: (model) => describeModel(model, config, findSpeakerWeights(directory)),
+    describe: (model) => describeModel(model, config, method()),
     problems: () => [...registry.problems(), ...speakerWeightProblems(directory)],
-    speakerWeights: () => findSpeakerWeights(directory),
+    speakerWeights: () => (isAcoustic ? [] : speakerWeightPairs(directory, nets)),
     speakerWeightKinds: () => installedSpeakerWeights(directory),
-    diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
+    diarizationMethod: method,
     addSpeakerWeights: (kind, file, options = {}) =>
-      addSpeakerWeights(deps, directory, { kind, file, options }),
-    async verifySpeakerWeights(signal) {
-      const outcomes: ModelVerification[] = [];
-      for (const kind of installedSpeakerWeights(directory)) {
-        outcomes.push({ id: kind, ...(await verifySpeakerWeights(directory, kind, signal)) });
-      }
-      return outcomes;
-    },
+      addSpeakerWeights(deps, { directory, nets }, { kind, file, options }),
+    verifySpeakerWeights: (signal) => verifyAllSpeakerWeights(directory, nets, signal),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
     add: async (source, options = {}) =>
       recordAdded(deps, await addFrom(deps, registry, source, options, { isRehearsal: false })),
@@ -270,15 +271,28 @@ function setDefault(registry: ModelRegistry, id: string): InstalledModel {
   return model;
 }
 
+async function verifyAllSpeakerWeights(
+  directory: string,
+  nets: SpeakerWeights | undefined,
+  signal: AbortSignal | undefined,
+): Promise<ModelVerification[]> {
+  const outcomes: ModelVerification[] = [];
+  for (const kind of installedSpeakerWeights(directory)) {
+    outcomes.push({ id: kind, ...(await verifySpeakerWeights(directory, kind, signal)) });
+  }
+  const carried = nets ? await verifyCarriedWeights(nets, signal) : [];
+  return [...outcomes, ...carried.map(({ kind, ...rest }) => ({ id: `${kind} of the executable`, ...rest }))];
+}
+
 async function addSpeakerWeights(
   deps: ModelServiceDeps,
-  directory: string,
+  { directory, nets }: { directory: string; nets: SpeakerWeights | undefined },
   { kind, file, options }: { kind: SpeakerWeightKind; file: string; options: SpeakerWeightOptions },
 ): Promise<SpeakerWeightCard> {
   const tryOut = async (weights: SpeakerWeights) => deps.tryOutSpeakerWeights?.(weights);
   let card: SpeakerWeightCard;
   try {
-    card = await placeSpeakerWeights(directory, kind, file, tryOut, options);
+    card = await placeSpeakerWeights(directory, kind, file, { tryOut, carried: nets }, options);
   } catch (error) {
     throw invalidFile((error as Error).message);
   }

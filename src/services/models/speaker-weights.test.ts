@@ -1,7 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { SpeakerWeights } from "../../domain/model.ts";
 import { readOnnxFile } from "../../lib/onnx-file.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import {
@@ -10,13 +19,16 @@ import {
   emptyModel,
   SEGMENTATION_METADATA,
 } from "../../testing/onnx-makers.ts";
+import { CARRIED_NETS } from "./carried-nets.ts";
 import {
   checkSpeakerWeights,
   deleteSpeakerWeights,
-  findSpeakerWeights,
+  hasSpeakerWeights,
   installedSpeakerWeights,
   placeSpeakerWeights,
+  speakerWeightPairs,
   speakerWeightProblems,
+  verifyCarriedWeights,
   verifySpeakerWeights,
 } from "./speaker-weights.ts";
 
@@ -24,7 +36,7 @@ const REAL_SEGMENTATION = join(
   import.meta.dir,
   "../../../../shared/data/models/pyannote-segmentation-3.0.int8.onnx",
 );
-const nothing = async () => undefined;
+const nothing = { tryOut: async () => undefined, carried: undefined };
 
 let directory: string;
 beforeEach(() => {
@@ -73,6 +85,60 @@ describe("installed weights", () => {
   });
 });
 
+describe("the executable's nets", () => {
+  const [segmentation, speaker] = [emptyModel(SEGMENTATION_METADATA), bandNormModel()];
+  const carriedNets = (): SpeakerWeights => ({
+    segmentationPath: file("carried-1.bin", segmentation),
+    embeddingPath: file("carried-2.bin", speaker),
+    expected: { segmentation: sha256Hex(segmentation), speaker: sha256Hex(speaker) },
+  });
+
+  test("are used where none are installed, and behind installed ones, which take their places one by one", async () => {
+    const carried = carriedNets();
+    const models = join(directory, "models");
+    expect(speakerWeightPairs(models, carried)).toEqual([carried]);
+    expect(hasSpeakerWeights(models, carried)).toBe(true);
+    const other = bandNormModel({ ...BAND_NORM_METADATA, comment: "another" });
+    const tried: SpeakerWeights[] = [];
+    const trial = { tryOut: async (pair: SpeakerWeights) => void tried.push(pair), carried };
+    await placeSpeakerWeights(models, "speaker", file("other.onnx", other), trial);
+    expect(tried).toEqual([
+      {
+        ...{ segmentationPath: carried.segmentationPath, embeddingPath: expect.stringContaining(models) },
+        expected: { segmentation: sha256Hex(segmentation) },
+      },
+    ]);
+    const installed = {
+      segmentationPath: carried.segmentationPath,
+      embeddingPath: join(models, "speakers/speaker.onnx"),
+      expected: { segmentation: sha256Hex(segmentation), speaker: sha256Hex(other) },
+    };
+    expect(speakerWeightPairs(models, carried)).toEqual([installed, carried]);
+    await deleteSpeakerWeights(models, "speaker");
+    expect(speakerWeightPairs(models, carried)).toEqual([carried]);
+  });
+
+  test("are compared with the hashes of the build", async () => {
+    const carried = carriedNets();
+    const outcomes = await verifyCarriedWeights(carried);
+    expect(outcomes.map(({ kind, problems }) => [kind, problems])).toEqual([
+      ["segmentation", []],
+      ["speaker", []],
+    ]);
+    truncateSync(carried.embeddingPath, 100);
+    const [first, second] = await verifyCarriedWeights(carried);
+    expect(first?.problems).toEqual([]);
+    expect(second?.problems).toEqual([expect.stringContaining(`remove ${carried.embeddingPath}`)]);
+  });
+
+  test("of this build are what their list says, and are whole nets of their kinds", async () => {
+    for (const { kind, weights, sha256 } of Object.values(CARRIED_NETS)) {
+      checkSpeakerWeights(weights, kind);
+      expect(sha256Hex(readFileSync(weights))).toBe(sha256);
+    }
+  });
+});
+
 describe("a file of weights", () => {
   test("states its kind", () => {
     const speaker = file("speaker.onnx", bandNormModel());
@@ -111,23 +177,34 @@ describe("a file of weights", () => {
 });
 
 describe("installing", () => {
-  test("needs both kinds, and the second file is tried together with the first", async () => {
+  test("needs both kinds where the executable has none, and the second file is tried with the first", async () => {
     const tried: string[] = [];
-    const tryOut = async (weights: { segmentationPath: string; embeddingPath: string }) => {
-      expect(existsSync(weights.segmentationPath) && existsSync(weights.embeddingPath)).toBe(true);
-      tried.push("both");
+    const trial = {
+      tryOut: async ({ segmentationPath, embeddingPath }: SpeakerWeights) => {
+        expect(existsSync(segmentationPath) && existsSync(embeddingPath)).toBe(true);
+        tried.push("both");
+      },
+      carried: undefined,
     };
     const models = join(directory, "models");
     const segmentation = file("s.onnx", emptyModel(SEGMENTATION_METADATA));
-    await placeSpeakerWeights(models, "segmentation", segmentation, tryOut);
-    expect(findSpeakerWeights(models)).toBeUndefined();
+    await placeSpeakerWeights(models, "segmentation", segmentation, trial);
+    expect(speakerWeightPairs(models, undefined)).toEqual([]);
+    expect(hasSpeakerWeights(models, undefined)).toBe(false);
     expect(tried).toEqual([]);
-    await placeSpeakerWeights(models, "speaker", file("e.onnx", bandNormModel()), tryOut);
+    await placeSpeakerWeights(models, "speaker", file("e.onnx", bandNormModel()), trial);
     expect(tried).toEqual(["both"]);
-    expect(findSpeakerWeights(models)).toEqual({
-      segmentationPath: join(models, "speakers/segmentation.onnx"),
-      embeddingPath: join(models, "speakers/speaker.onnx"),
-    });
+    expect(hasSpeakerWeights(models, undefined)).toBe(true);
+    expect(speakerWeightPairs(models, undefined)).toEqual([
+      {
+        segmentationPath: join(models, "speakers/segmentation.onnx"),
+        embeddingPath: join(models, "speakers/speaker.onnx"),
+        expected: {
+          segmentation: sha256Hex(emptyModel(SEGMENTATION_METADATA)),
+          speaker: sha256Hex(bandNormModel()),
+        },
+      },
+    ]);
     expect(await deleteSpeakerWeights(models, "segmentation")).toBe(true);
     expect(await deleteSpeakerWeights(models, "segmentation")).toBe(false);
     expect(installedSpeakerWeights(models)).toEqual(["speaker"]);
@@ -141,8 +218,11 @@ describe("installing", () => {
       file("s.onnx", emptyModel(SEGMENTATION_METADATA)),
       nothing,
     );
-    const broken = placeSpeakerWeights(models, "speaker", file("e.onnx", bandNormModel()), async () => {
-      throw new Error("cannot be used");
+    const broken = placeSpeakerWeights(models, "speaker", file("e.onnx", bandNormModel()), {
+      ...nothing,
+      tryOut: async () => {
+        throw new Error("cannot be used");
+      },
     });
     await expect(broken).rejects.toThrow("cannot be used");
     expect(readdirSync(join(models, "speakers"))).toEqual(["segmentation.json", "segmentation.onnx"]);

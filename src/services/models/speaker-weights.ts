@@ -20,6 +20,17 @@ export type SpeakerWeightCard = { sha256: string; bytes: number; licence?: strin
 /** What an admin says of weights. `sha256`: a file with another hash is refused. */
 export type SpeakerWeightOptions = Partial<Pick<SpeakerWeightCard, "licence" | "source" | "sha256">>;
 
+/** How new weights are tried. */
+export type SpeakerWeightTrial = {
+  /** Receives a pair with the new file, which has a temporary name. It is not called where the other kind is missing. */
+  tryOut: (weights: SpeakerWeights) => Promise<void>;
+  /** The nets of the executable. */
+  carried: SpeakerWeights | undefined;
+};
+
+/** What the path of each kind is called in a pair. */
+const PATH_NAMES = { segmentation: "segmentationPath", speaker: "embeddingPath" } as const;
+
 const DIRECTORY = "speakers";
 const CARD_MODE = 0o600;
 
@@ -54,26 +65,65 @@ function readCard(directory: string, kind: SpeakerWeightKind): SpeakerWeightCard
   }
 }
 
-/** Returns the kinds that are installed. */
-export function installedSpeakerWeights(directory: string): SpeakerWeightKind[] {
-  return SPEAKER_WEIGHT_KINDS.filter((kind) =>
-    statSync(pathOf(directory, kind), { throwIfNoEntry: false })?.isFile(),
-  );
+function isInstalled(directory: string, kind: SpeakerWeightKind): boolean {
+  return statSync(pathOf(directory, kind), { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** Returns the paths of the weights; undefined unless both kinds are installed. */
-export function findSpeakerWeights(directory: string): SpeakerWeights | undefined {
-  if (installedSpeakerWeights(directory).length < SPEAKER_WEIGHT_KINDS.length) return undefined;
-  return {
-    segmentationPath: pathOf(directory, "segmentation"),
-    embeddingPath: pathOf(directory, "speaker"),
-  };
+/** Returns the kinds that are installed. */
+export function installedSpeakerWeights(directory: string): SpeakerWeightKind[] {
+  return SPEAKER_WEIGHT_KINDS.filter((kind) => isInstalled(directory, kind));
+}
+
+/** A net as a file. `sha256`: what the file must have, where that is known. */
+type Net = { path: string; sha256?: string | undefined };
+
+/** Finds the net of a kind: the installed one, else that of the executable. */
+function netOf(
+  directory: string,
+  kind: SpeakerWeightKind,
+  carried: SpeakerWeights | undefined,
+): Net | undefined {
+  if (isInstalled(directory, kind))
+    return { path: pathOf(directory, kind), sha256: readCard(directory, kind)?.sha256 };
+  return carried && { path: carried[PATH_NAMES[kind]], sha256: carried.expected?.[kind] };
+}
+
+function pairOf(nets: Record<SpeakerWeightKind, Net | undefined>): SpeakerWeights | undefined {
+  const { segmentation, speaker } = nets;
+  if (!segmentation || !speaker) return undefined;
+  const expected = Object.fromEntries(
+    Object.entries({ segmentation: segmentation.sha256, speaker: speaker.sha256 }).filter(
+      ([, sha256]) => sha256 !== undefined,
+    ),
+  );
+  return { segmentationPath: segmentation.path, embeddingPath: speaker.path, expected };
+}
+
+/**
+ * Returns the pairs of nets with which speakers can be distinguished, in the order in which they are tried. An installed
+ * net takes the place of the executable's net of its kind. Behind a pair with an installed net comes the executable's pair,
+ * because the installed net may be damaged.
+ *
+ * @param carried the nets of the executable
+ * @returns nothing where a kind is missing
+ */
+export function speakerWeightPairs(directory: string, carried: SpeakerWeights | undefined): SpeakerWeights[] {
+  const first = pairOf({
+    segmentation: netOf(directory, "segmentation", carried),
+    speaker: netOf(directory, "speaker", carried),
+  });
+  if (!first) return [];
+  return carried && installedSpeakerWeights(directory).length > 0 ? [first, carried] : [first];
+}
+
+/** Reports whether there is a net of each kind. */
+export function hasSpeakerWeights(directory: string, carried: SpeakerWeights | undefined): boolean {
+  return carried !== undefined || installedSpeakerWeights(directory).length === SPEAKER_WEIGHT_KINDS.length;
 }
 
 /**
  * Copies a file of weights into the directory of models. It replaces weights of the same kind.
  *
- * @param tryOut is called with the paths of both kinds, when both are there. The new file has a temporary name
  * @returns the card that is kept beside them
  * @throws Error with the reason when the file is not of that kind; what `tryOut` throws
  */
@@ -81,7 +131,7 @@ export async function placeSpeakerWeights(
   directory: string,
   kind: SpeakerWeightKind,
   file: string,
-  tryOut: (weights: SpeakerWeights) => Promise<void>,
+  { tryOut, carried }: SpeakerWeightTrial,
   { sha256: wanted, ...said }: SpeakerWeightOptions = {},
 ): Promise<SpeakerWeightCard> {
   checkSpeakerWeights(file, kind);
@@ -92,15 +142,12 @@ export async function placeSpeakerWeights(
       throw new Error(`The SHA-256 of the file is ${card.sha256}, and not ${wanted}.`);
     // The engine will load the copy, and the original may have changed since the first check.
     checkSpeakerWeights(staged.path, kind);
-    const other = kind === "segmentation" ? "speaker" : "segmentation";
-    if (installedSpeakerWeights(directory).includes(other)) {
-      const otherPath = pathOf(directory, other);
-      await tryOut(
-        kind === "segmentation"
-          ? { segmentationPath: staged.path, embeddingPath: otherPath }
-          : { segmentationPath: otherPath, embeddingPath: staged.path },
-      );
-    }
+    const pair = pairOf({
+      segmentation: netOf(directory, "segmentation", carried),
+      speaker: netOf(directory, "speaker", carried),
+      [kind]: { path: staged.path },
+    });
+    if (pair) await tryOut(pair);
     // A card of other weights must never be beside these.
     await rm(cardPathOf(directory, kind), { force: true });
     await rename(staged.path, pathOf(directory, kind));
@@ -151,6 +198,29 @@ export async function verifySpeakerWeights(
       ...(problem === undefined ? [] : [problem]),
     ],
   };
+}
+
+/**
+ * Reads the executable's nets to their end, and compares them with their SHA-256.
+ *
+ * @returns what `verifySpeakerWeights` returns, for each kind
+ * @throws as that does
+ */
+export async function verifyCarriedWeights(
+  carried: SpeakerWeights,
+  signal?: AbortSignal,
+): Promise<{ kind: SpeakerWeightKind; sha256: string; problems: string[] }[]> {
+  const outcomes = [];
+  for (const kind of SPEAKER_WEIGHT_KINDS) {
+    const path = carried[PATH_NAMES[kind]];
+    const sha256 = await sha256OfFile(path, signal);
+    const problems =
+      sha256 === carried.expected?.[kind]
+        ? []
+        : [`the SHA-256 is ${sha256}, and not that of the build; remove ${path}, and it is written again`];
+    outcomes.push({ kind, sha256, problems });
+  }
+  return outcomes;
 }
 
 function problemOf(directory: string, kind: SpeakerWeightKind): string | undefined {
