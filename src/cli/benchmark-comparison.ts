@@ -5,9 +5,11 @@ import {
   intervalOf,
   type ModelScore,
   percentText,
+  reliabilityJson,
   rounded,
   type Scored,
   totalOf,
+  warningCounts,
 } from "./benchmark-scores.ts";
 import { renderTable } from "./output.ts";
 
@@ -51,6 +53,8 @@ export function comparisonJson(
         ...figuresOf(totalOf(scored)),
         word_error_interval: intervalJson(intervalOf(scored, "words")),
         character_error_interval: intervalJson(intervalOf(scored, "characters")),
+        reliability: reliabilityJson(scored),
+        warnings: warningCounts(scored),
       },
       files: scored.map((file) => ({
         file: file.file,

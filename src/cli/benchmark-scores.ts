@@ -1,5 +1,6 @@
 import type { TranscriptionResult } from "../domain/result.ts";
 import { errorInterval, type Interval } from "../pipeline/bootstrap.ts";
+import { type ConfidenceRange, reliabilityOf, sumRanges } from "../pipeline/reliability.ts";
 import {
   characterErrors,
   type ErrorRate,
@@ -20,6 +21,8 @@ export type Scored = {
   warnings: readonly string[];
   /** The words of reference and transcript side by side; undefined where they are too many. */
   compared: ComparedWord[] | undefined;
+  /** The words that were heard, by confidence; undefined where they are too many. */
+  reliability: ConfidenceRange[] | undefined;
 };
 export type Failed = { file: string; error: string };
 
@@ -43,6 +46,10 @@ export function score(
   const segments = result.segments.toSorted(
     (a, b) => (a.channel ?? 0) - (b.channel ?? 0) || a.startMs - b.startMs,
   );
+  const normalized = segments.map(({ text, confidence }) => ({
+    text: normalizeForScoring(text, language),
+    confidence,
+  }));
   const heard = normalizeForScoring(segments.map(({ text }) => text).join(" "), language);
   const said = normalizeForScoring(file.transcript, language);
   return {
@@ -52,6 +59,7 @@ export function score(
     characters: characterErrors(said, heard),
     warnings: result.warnings,
     compared: compareWords(said, heard),
+    reliability: reliabilityOf(said, normalized),
   };
 }
 
@@ -63,6 +71,20 @@ export function totalOf(scored: readonly Scored[]): Figures & { words: ErrorRate
   const words = scored.map((file) => file.words).filter((rate) => rate !== undefined);
   const characters = scored.map((file) => file.characters).filter((rate) => rate !== undefined);
   return { audioSeconds, elapsedSeconds, words: sumErrors(words), characters: sumErrors(characters) };
+}
+
+/** Returns how right the words of a model were by their confidence, ranges without words left out. */
+export function reliabilityJson(scored: readonly Scored[]): ConfidenceRange[] {
+  const measured = scored.map(({ reliability }) => reliability).filter((ranges) => ranges !== undefined);
+  return sumRanges(measured).filter(({ words }) => words > 0);
+}
+
+/** Counts the recordings that have each warning. */
+export function warningCounts(scored: readonly Scored[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const warning of scored.flatMap(({ warnings }) => warnings))
+    counts[warning] = (counts[warning] ?? 0) + 1;
+  return counts;
 }
 
 /** Returns the 95 % interval of an error rate over the recordings. */

@@ -13,9 +13,11 @@ import {
   type Figures,
   figuresOf,
   type ModelScore,
+  reliabilityJson,
   type Scored,
   score,
   totalOf,
+  warningCounts,
 } from "./benchmark-scores.ts";
 import { readChannelMode, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -169,7 +171,12 @@ function toJson(options: BenchmarkOptions, scored: readonly Scored[], failed: re
     channel_mode: channelMode,
     files: scored.map(({ file, warnings, ...figures }) => ({ file, ...figuresOf(figures), warnings })),
     failed,
-    total: { files: scored.length, ...figuresOf(totalOf(scored)) },
+    total: {
+      files: scored.length,
+      ...figuresOf(totalOf(scored)),
+      reliability: reliabilityJson(scored),
+      warnings: warningCounts(scored),
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { engineOf, type InstalledModel } from "../domain/model.ts";
-import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
+import type { Recognition, RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { Warning } from "../domain/result.ts";
 import { isFailedTrial, type TrialVerdict } from "../domain/trial.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -12,7 +12,7 @@ import type { Log } from "../lib/log.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 import { recognizeGuarded } from "../pipeline/guarded-recognition.ts";
-import { isRepetitive } from "../pipeline/guards.ts";
+import { hasLoop } from "../pipeline/guards.ts";
 import { wordSegments } from "../pipeline/worded.ts";
 import { makeNoise, readSample, repeatSpeech, SAMPLES, type Sample } from "./trial-samples.ts";
 import { betterOf, refusalOf, verdictOf } from "./trial-verdict.ts";
@@ -95,7 +95,9 @@ async function tryAll(engine: Engine, model: InstalledModel): Promise<TrialRepor
     timesRealTime: await measureSpeed(trial, speech),
     device: engine.status().models[0]?.device ?? "cpu",
     memoryBytes: peakMemoryOfChildren(),
-    ...{ languages, notTried, heardInSilence, heardInNoise },
+    ...{ languages, notTried },
+    heardInSilence: heardInSilence && textOf(heardInSilence),
+    heardInNoise: heardInNoise && textOf(heardInNoise),
   };
 }
 
@@ -124,11 +126,12 @@ async function trySample(trial: Trial, { language, voice, said, file }: Sample):
   };
   const once = await hearOnce(trial, sound);
   if (once === undefined) return outcomeOf("", "slow");
-  const warnings: Warning[] = isRepetitive(once) ? ["repetition_removed"] : [];
-  const first = verdictOf({ ...{ language, said, warnings }, heard: once });
-  if (first === "understood") return outcomeOf(once, first);
+  const warnings: Warning[] = hasLoop(once) ? ["repetition_removed"] : [];
+  const heard = textOf(once);
+  const first = verdictOf({ language, said, heard, warnings });
+  if (first === "understood") return outcomeOf(heard, first);
   const result = await withinLimit(trial, (signal) => hearGuarded(trial, sound, signal));
-  if (result === undefined) return outcomeOf(once, isFailedTrial(first) ? first : "slow");
+  if (result === undefined) return outcomeOf(heard, isFailedTrial(first) ? first : "slow");
   return outcomeOf(result.heard, verdictOf({ language, said, ...result }));
 }
 
@@ -181,16 +184,22 @@ async function measureSpeed(trial: Trial, { language, pcm }: Sound): Promise<num
 }
 
 /** Recognizes with one pass and without guards. @returns undefined when the time was over first */
-async function hearOnce(trial: Trial, { language, pcm }: Sound): Promise<string | undefined> {
+async function hearOnce(
+  trial: Trial,
+  { language, pcm }: Sound,
+): Promise<readonly RecognizedSegment[] | undefined> {
   const { model } = trial;
   const family = familyOf(model.family);
   const settings = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
-  const segments = await withinLimit(trial, (signal) => recognize(trial, pcm, settings, signal));
-  return segments
-    ?.map(({ text }) => text.trim())
+  const recognition = await withinLimit(trial, (signal) => recognize(trial, pcm, settings, signal));
+  return recognition?.segments;
+}
+
+const textOf = (segments: readonly { text: string }[]): string =>
+  segments
+    .map(({ text }) => text.trim())
     .join(" ")
     .trim();
-}
 
 /** Recognizes as real work does: with guards, second attempts, and the wording of the mode. */
 async function hearGuarded(trial: Trial, { language, pcm }: Sound, signal: AbortSignal) {
@@ -209,8 +218,7 @@ async function hearGuarded(trial: Trial, { language, pcm }: Sound, signal: Abort
       part.set(pcm.subarray(sourceStartSample, sourceStartSample + samples), targetStartSample);
     return recognize(trial, part, settings, signal);
   });
-  const heard = wordSegments(segments, mode).map(({ text }) => text.trim());
-  return { heard: heard.join(" "), warnings };
+  return { heard: textOf(wordSegments(segments, mode)), warnings };
 }
 
 /** @throws Error when the engine cannot use the model; EngineError `aborted` */
@@ -219,13 +227,13 @@ async function recognize(
   pcm: Int16Array,
   settings: RecognizerSettings,
   signal: AbortSignal,
-): Promise<RecognizedSegment[]> {
+): Promise<Recognition> {
   const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
   const { windowMs } = familyOf(model.family);
   const audio = { pcm: bytes, totalSamples: pcm.length };
   const job = { ...{ model, windowMs, audio, settings }, sharers: 1, isAlone: true };
   try {
-    return (await engine.recognize(job, signal)).segments;
+    return await engine.recognize(job, signal);
   } catch (error) {
     if (error instanceof EngineError && error.kind === "aborted") throw error;
     throw new Error(`The engine cannot use this model: ${errorMessage(error)}.`, { cause: error });

@@ -40,7 +40,7 @@ function scripted(...answers: RecognizedSegment[][]) {
     asked.push({ regions, settings: settings as WhisperSettings });
     const answer = answers[asked.length - 1];
     if (!answer) throw new Error(`decode ${asked.length} was not expected`);
-    return answer;
+    return { segments: answer };
   };
   return { decode, asked };
 }
@@ -128,6 +128,18 @@ describe("guarded recognition", () => {
     expect(asked.map(({ regions }) => regions[0]?.startSample)).toEqual([1, 4, 7].map((s) => s * SECOND));
     expect(segments.map(({ text }) => text)).toEqual([HINDI, HINDI, "और यह बाकी था"]);
     expect(doubts.unrecognized).toEqual([]);
+  });
+
+  test("attempts end with the chunk's budget, whatever is left", async () => {
+    const found = [segment(HINDI, { endMs: 2_000 })];
+    const efforts: (number | undefined)[] = [];
+    const costly: Recognize = async (_, { effort }) => {
+      efforts.push(effort?.most);
+      return { segments: found, effort: 1 };
+    };
+    const { doubts } = await recognizeGuarded(task(), TEN_SECONDS, costly);
+    expect(efforts).toEqual([2.5, 1.5, 0.5]);
+    expect(doubts.unrecognized).toEqual([{ startMs: 7_000, endMs: 11_000 }]);
   });
 
   test("a segment that is stretched over a lost sentence is recognized again by itself", async () => {

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Chunk, ChunkRegion } from "../domain/chunk.ts";
 import type { ModelManifest } from "../domain/model.ts";
-import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
+import type { Recognition, RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { ChunkDoubts, Warning } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
+import { createChunkEffort } from "./chunk-effort.ts";
 import { type Covered, joinedSpans, speechToTryAgain, withFound } from "./coverage.ts";
 import type { ModelFamily } from "./families/family.ts";
-import { isNoSpeech, isRepetitive, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
-import { spanOf } from "./spans.ts";
+import { hasLoop, isNoSpeech, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
+import { lengthMs, spanOf } from "./spans.ts";
 import { spokenLanguages } from "./spoken-language.ts";
 import { type LooseSegment, stitchChunk } from "./stitch.ts";
 import { hasForeignScript } from "./wording.ts";
@@ -17,9 +18,14 @@ export type ChunkText = { segments: LooseSegment[]; warnings: Warning[]; doubts:
 
 /**
  * Recognizes regions of the chunk's channel. Times are milliseconds from the start of the audio as `layoutChunk` lays it
- * out. Letters and code of the language may be the model's own.
+ * out. Letters and code of the language may be the model's own. The settings limit the effort.
  */
 export type Recognize = (
+  regions: readonly ChunkRegion[],
+  settings: RecognizerSettings,
+) => Promise<Recognition>;
+/** The same, within what is left of the chunk's budget. Without any, nothing is found. */
+type Attempt = (
   regions: readonly ChunkRegion[],
   settings: RecognizerSettings,
 ) => Promise<RecognizedSegment[]>;
@@ -36,18 +42,14 @@ export type GuardTask = {
 type GuardedChunk = Pick<Chunk, "regions"> & { channel: number };
 
 /**
- * Attempts at speech that has no text after the chunk as a whole. Each is a part of the one before, so another cut: models
- * leave out a sentence in one cut and write it in another. Two more cost two encoder passes, and the tokens of lost text.
- */
-const MORE_ATTEMPTS = 2;
-
-/**
  * Recognizes a chunk and checks the text with guards.
  *
  * - A chunk with a loop or with text in a wrong script is recognized once more with other settings. If the fault is still
  *   there, the loop is cut, and a wrong script leads to a warning.
- * - Speech without text, and speech with too few letters for its length, is recognized again by itself, up to twice. Where
- *   the same audio is left, it is recognized once more with other settings, and then no more.
+ * - Speech without text, and speech with too few letters for its length, is recognized again by itself: models leave out a
+ *   sentence in one cut and write it in another. Where the same audio is left, it is recognized once more with other
+ *   settings, and then no more.
+ * - All attempts share the chunk's budget (`chunk-effort.ts`), and end with it.
  * - Deterministic families have no other settings, so the same audio is not given to them twice.
  * - Text below the floor of confidence is left out, and its speech is not recognized again. It and speech that stays
  *   without text are in `doubts`.
@@ -61,17 +63,25 @@ export async function recognizeGuarded(
 ): Promise<ChunkText> {
   const { regions } = chunk;
   const warnings = new Set<Warning>();
+  const effort = createChunkEffort(regions);
+  const attempt: Attempt = async (parts, settings) => {
+    const limit = effort.left();
+    if (!limit) return [];
+    const recognition = await recognize(parts, { ...settings, effort: limit });
+    effort.add(recognition, parts);
+    return recognition.segments;
+  };
   const settings = task.family.settingsFor(task.request, task.model);
-  const first = await recognizeChecked(task, regions, settings, recognize, warnings);
+  const first = await recognizeChecked(task, regions, settings, attempt, warnings);
   const doubtful = stitch(task, chunk, regions, first.unknown);
   let covered: Covered = { segments: stitch(task, chunk, regions, first.known), settled: new Set() };
   let tried: readonly ChunkRegion[] = regions;
-  for (let attempt = 0; attempt < MORE_ATTEMPTS; attempt++) {
+  while (effort.left()) {
     const again = speechToTryAgain(regions, covered, doubtful);
     const isSame = covered.segments.length === 0 || isDeepStrictEqual(again, tried);
     const change = isSame ? task.family.secondAttempt?.(settings) : settings;
     if (again.length === 0 || !change) break;
-    const found = await recognizeChecked(task, again, change, recognize, warnings);
+    const found = await recognizeChecked(task, again, change, attempt, warnings);
     covered = withFound(covered, again, stitch(task, chunk, again, found.known));
     doubtful.push(...stitch(task, chunk, again, found.unknown));
     if (isSame) break;
@@ -94,41 +104,36 @@ export async function recognizeGuarded(
 /** The segments of a model: those with words, and those that represent speech that the model does not know. */
 type DividedSegments = { known: RecognizedSegment[]; unknown: RecognizedSegment[] };
 
-/** Reports whether the recognizer has left repetitions out. */
-function isCutShort(segments: readonly RecognizedSegment[]): boolean {
-  return segments.some(({ isCut }) => isCut);
-}
-
 /** Recognizes regions, repeats faulty text once, and drops or marks what the guards reject. Adds to `warnings`. */
 async function recognizeChecked(
   task: GuardTask,
   regions: readonly ChunkRegion[],
   settings: RecognizerSettings,
-  recognize: Recognize,
+  attempt: Attempt,
   warnings: Set<Warning>,
 ): Promise<DividedSegments> {
   const { request, family } = task;
-  let divided = divideKnown(await recognize(regions, settings), task);
+  let divided = divideKnown(await attempt(regions, settings), task);
   const textOf = (segments: readonly RecognizedSegment[]) =>
     segments.map((segment) => segment.text).join(" ");
   const isForeign = (text: string) => hasForeignScript(text, request.language, request.mode);
-  const faultsOf = (segments: readonly RecognizedSegment[]) => {
-    const text = textOf(segments);
-    return { isLoop: isRepetitive(text) || isCutShort(segments), isForeign: isForeign(text) };
-  };
+  const faultsOf = (segments: readonly RecognizedSegment[]) => ({
+    isLoop: hasLoop(segments),
+    isForeign: isForeign(textOf(segments)),
+  });
   const first = faultsOf(divided.known);
   const otherSettings = first.isLoop || first.isForeign ? family.secondAttempt?.(settings) : undefined;
   if (otherSettings) {
-    const again = divideKnown(await recognize(regions, otherSettings), task);
+    const again = divideKnown(await attempt(regions, otherSettings), task);
     const second = faultsOf(again.known);
     const isBetter =
       Number(second.isLoop) + Number(second.isForeign) < Number(first.isLoop) + Number(first.isForeign);
     if (isBetter && again.known.length > 0) divided = again;
   }
-  const { segments, isCut } = removeLoops(divided.known);
-  if (isCut || isCutShort(divided.known)) warnings.add("repetition_removed");
+  if (hasLoop(divided.known)) warnings.add("repetition_removed");
+  const { segments } = removeLoops(divided.known);
   if (isForeign(textOf(segments))) warnings.add("script_mismatch");
-  const speechMs = regions.map(spanOf).reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+  const speechMs = lengthMs(regions);
   const isSpeech = (segment: RecognizedSegment) => !isNoSpeech(segment);
   const spoken = segments.filter(isSpeech);
   // Text below the floor may be invented, too.

@@ -1,45 +1,13 @@
 import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { SpanMs } from "../domain/result.ts";
-import { compressionRatio } from "../lib/compression.ts";
 
-/** Whisper's own bound: text that deflates better than this repeats itself (Radford et al. 2022, section 4.5). */
-export const MAX_COMPRESSION_RATIO = 2.4;
-/** Compressible text is a loop when more than this share of its runs of four words occurs more than once. */
-const MAX_REPEATED_RUNS = 0.5;
-const RUN_WORDS = 4;
-
-/**
- * Computes the compression ratio of a text.
- *
- * Whisper's reference counts UTF-8 bytes, which measures the script and not the words. Plain Hindi prose has 2.3, because
- * two of the three bytes of a letter hardly change. Here a letter counts as one byte, the low eight bits of its code
- * point, which distinguishes the letters of one script. The same prose has 1.3, English 1.5.
- *
- * @returns 0 for an empty text
+/*
+ * Who ends a loop. While Whisper writes, `scripts/native/whisper/decoding/loops.cc` ends an attempt whose text repeats itself,
+ * and whisper.cpp makes its next attempt; where all fail, the segment comes with `isCut`. Texts that only have few different
+ * words are whisper.cpp's own concern, by the entropy of their tokens. This module looks at what comes out, of any family: it
+ * cuts loops that no recognizer has ended, such as those of CTC models and those across two calls, and it compares words
+ * without case and punctuation, which the decoder does not. The bounds are the same.
  */
-export function textCompressionRatio(text: string): number {
-  return compressionRatio(Uint8Array.from(text, (letter) => (letter.codePointAt(0) ?? 0) & 0xff));
-}
-
-/**
- * Reports whether a chunk's text is a loop of the model and should be recognized again. The text compresses beyond
- * Whisper's bound, and most of its four-word runs occur more than once. The second condition spares spoken digits: they
- * use ten words and compress like loops (sixty random digits: 2.7), but hardly ever repeat a run.
- */
-export function isRepetitive(text: string): boolean {
-  if (textCompressionRatio(text) <= MAX_COMPRESSION_RATIO) return false;
-  const words = text.split(/\s+/u).filter((word) => word !== "");
-  // A few words that compress this well are loops of letters.
-  if (words.length < 2 * RUN_WORDS) return true;
-  const counts = new Map<string, number>();
-  for (let at = 0; at + RUN_WORDS <= words.length; at++) {
-    const run = words.slice(at, at + RUN_WORDS).join(" ");
-    counts.set(run, (counts.get(run) ?? 0) + 1);
-  }
-  let repeated = 0;
-  for (const count of counts.values()) if (count > 1) repeated += count;
-  return repeated / (words.length - RUN_WORDS + 1) > MAX_REPEATED_RUNS;
-}
 
 /** Longest repeated phrase that is searched for, in words. */
 const MAX_PHRASE_WORDS = 24;
@@ -88,6 +56,14 @@ export function removeLoops<S extends { text: string }>(
       .filter(({ text }) => text !== ""),
     isCut,
   };
+}
+
+/**
+ * Reports whether text repeats itself, or did where the recognizer has ended it. Callers recognize it again with other
+ * settings, or cut it and add the warning `repetition_removed`.
+ */
+export function hasLoop(segments: readonly { text: string; isCut?: boolean }[]): boolean {
+  return segments.some(({ isCut }) => isCut) || removeLoops(segments).isCut;
 }
 
 function comparable(word: string): string {

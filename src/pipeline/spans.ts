@@ -12,3 +12,8 @@ export function spanOf({ startSample, endSample }: ChunkRegion): SpanMs {
 export function overlapMs(a: SpanMs, b: SpanMs): number {
   return Math.max(0, Math.min(a.endMs, b.endMs) - Math.max(a.startMs, b.startMs));
 }
+
+/** Returns how long regions are together, milliseconds. */
+export function lengthMs(regions: readonly ChunkRegion[]): number {
+  return regions.reduce((sum, { startSample, endSample }) => sum + endSample - startSample, 0) / SAMPLES_PER_MS;
+}

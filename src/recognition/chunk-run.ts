@@ -2,7 +2,6 @@ import type { InstalledModel } from "../domain/model.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
-import { createChunkEffort } from "../pipeline/chunk-effort.ts";
 import { type ChunkText, recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ChunkRecord, NewChunk } from "./checkpoint.ts";
 import type { RecognitionTools } from "./context.ts";
@@ -100,27 +99,20 @@ export async function recognizeOnce(
   const { sharers } = slot;
   let workMs = 0;
   const stored: (() => void)[] = [];
-  const effort = createChunkEffort(speechMs);
   try {
     const { keepsDoubtful } = tools;
     const guarded = { model, family, request, durationMs, keepsDoubtful };
     const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
-      const limit = effort.left();
-      if (!limit) return [];
       const { slices, totalSamples } = layoutChunk(regions);
       const audio = { pcmPath, slices, totalSamples };
       const { windowMs } = family;
       const outcome = await tools.engine.recognize(
-        {
-          ...{ model, windowMs, audio, sharers, hasSuccessors, isAlone },
-          settings: { ...settings, effort: limit },
-        },
+        { model, windowMs, audio, settings, sharers, hasSuccessors, isAlone },
         signal,
       );
-      effort.add(outcome);
       workMs += outcome.workMs;
       if (outcome.onStored) stored.push(outcome.onStored);
-      return outcome.segments;
+      return outcome;
     });
     const onStored = () => {
       for (const each of stored) each();

@@ -11,7 +11,6 @@ import { readProcessor } from "../engine/processor.ts";
 import { charactersWithout } from "../engine/whisper/characters.ts";
 import { loadWhisperAddon, type NativeAddon, type NativeModel } from "../engine/whisper/whisper-addon.ts";
 import { openWhisperRecognizer } from "../engine/whisper/whisper-recognizer.ts";
-import { createChunkEffort } from "../pipeline/chunk-effort.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 import { recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import { hasForeignScript, heldBackCharacter } from "../pipeline/wording.ts";
@@ -106,7 +105,6 @@ async function efforts({ model: path, sounds }: { model: string; sounds: Sound[]
   for (const { name, language, wav } of sounds) {
     const samples = readSamples(wav);
     const durationMs = samples.length / 16;
-    const budget = createChunkEffort(durationMs);
     const task = {
       ...{ family, durationMs },
       model: { languages: [{ code: language, name: language, modes: ["native" as const] }], decoding: {} },
@@ -116,15 +114,12 @@ async function efforts({ model: path, sounds }: { model: string; sounds: Sound[]
     let calls = 0;
     const regions = [{ startSample: 0, endSample: samples.length }];
     const { segments } = await recognizeGuarded(task, { regions, channel: 0 }, async (parts, settings) => {
-      const limit = budget.left();
-      if (!limit) return [];
       const sound = joined(parts.map((part) => samples.subarray(part.startSample, part.endSample)));
       const options = { threads: 1, signal: new AbortController().signal };
-      const recognition = await loaded.recognize(sound, { ...settings, effort: limit }, options);
-      budget.add(recognition);
+      const recognition = await loaded.recognize(sound, settings, options);
       effort += recognition.effort ?? 0;
       calls++;
-      return recognition.segments;
+      return recognition;
     });
     found.push({ name, language, effort, calls, text: segments.map(({ text }) => text).join(" ") });
   }
