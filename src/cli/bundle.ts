@@ -14,7 +14,7 @@ import { openModels } from "./installed-models.ts";
 import { openKey } from "./key-file.ts";
 import { tryOut } from "./models-add.ts";
 import { counted, renderTable } from "./output.ts";
-import { verdictsOf } from "./trial-report.ts";
+import { findingsOf } from "./trial-report.ts";
 
 type CreateOptions = { models?: string; executable?: true; backends?: true; key: string; json?: true };
 type VerifyOptions = { key: string; json?: true };
@@ -151,7 +151,7 @@ async function installBundle(context: CliContext, file: string, options: Install
   const publicKey = openKey(options.key, readPublicKey);
   const ending = cleanUpAtEnd();
   try {
-    const tryModel = async (model: InstalledModel) => verdictsOf(await tryOut(context, model));
+    const tryModel = async (model: InstalledModel) => findingsOf(await tryOut(context, model));
     const [bundles, models, { dataDir, config, record }] = await Promise.all([
       import("../services/bundles/bundle-install.ts"),
       openModels(context, options.trial ? tryModel : undefined),

@@ -13,7 +13,9 @@ import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 import { recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import { hasLoop } from "../pipeline/guards.ts";
+import type { LetterChoice } from "../pipeline/letter-conversion.ts";
 import { wordSegments } from "../pipeline/worded.ts";
+import { bestLetters, withLetters } from "./trial-letters.ts";
 import { makeNoise, readSample, repeatSpeech, SAMPLES, type Sample } from "./trial-samples.ts";
 import { betterOf, refusalOf, verdictOf } from "./trial-verdict.ts";
 
@@ -22,6 +24,8 @@ export type LanguageTrial = Pick<Sample, "language" | "voice" | "said"> & {
   verdict: TrialVerdict;
   heard: string;
   seconds: number;
+  /** The letters that gave clearly fewer errors than `either`. Absent: none did, or they were not tried. */
+  letters?: LetterChoice;
 };
 
 /** What a trial has found. */
@@ -115,8 +119,9 @@ async function tryLanguages(trial: Trial): Promise<LanguageTrial[]> {
 }
 
 /**
- * Recognizes a sample with one pass, which is enough where it is understood, and else as real work does. Where that takes
- * longer than the limit, the loop or the silence of the one pass is the cause, and the verdict.
+ * Recognizes a sample with one pass, which is enough where it is understood, and else as real work does, with the letters
+ * that have the fewest errors. Where that takes longer than the limit, the loop or the silence of the one pass is the cause,
+ * and the verdict.
  */
 async function trySample(trial: Trial, { language, voice, said, file }: Sample): Promise<LanguageTrial> {
   const sound = { language, pcm: await readSample(file) };
@@ -130,9 +135,17 @@ async function trySample(trial: Trial, { language, voice, said, file }: Sample):
   const heard = textOf(once);
   const first = verdictOf({ language, said, heard, warnings });
   if (first === "understood") return outcomeOf(heard, first);
-  const result = await withinLimit(trial, (signal) => hearGuarded(trial, sound, signal));
-  if (result === undefined) return outcomeOf(heard, isFailedTrial(first) ? first : "slow");
-  return outcomeOf(result.heard, verdictOf({ language, said, ...result }));
+  const hear = async (model: InstalledModel) => {
+    const segments = await hearOnce({ ...trial, model }, sound);
+    return segments && textOf(segments);
+  };
+  const letters = await bestLetters(trial.model, { language, said }, heard, hear);
+  const chosen = { ...trial, model: withLetters(trial.model, language, letters) };
+  const result = await withinLimit(trial, (signal) => hearGuarded(chosen, sound, signal));
+  const outcome = result
+    ? outcomeOf(result.heard, verdictOf({ language, said, ...result }))
+    : outcomeOf(heard, isFailedTrial(first) ? first : "slow");
+  return { ...outcome, ...(letters ? { letters } : {}) };
 }
 
 /**
@@ -183,7 +196,7 @@ async function measureSpeed(trial: Trial, { language, pcm }: Sound): Promise<num
   return (1000 * chunk.length) / SAMPLE_RATE_HZ / (performance.now() - startedAt);
 }
 
-/** Recognizes with one pass and without guards. @returns undefined when the time was over first */
+/** Recognizes with one pass and without guards, in the language's own letters. @returns undefined when the time was over first */
 async function hearOnce(
   trial: Trial,
   { language, pcm }: Sound,
@@ -192,7 +205,11 @@ async function hearOnce(
   const family = familyOf(model.family);
   const settings = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
   const recognition = await withinLimit(trial, (signal) => recognize(trial, pcm, settings, signal));
-  return recognition?.segments;
+  const { inOwnLetters = (text: string) => text } = family;
+  return recognition?.segments.map((segment) => ({
+    ...segment,
+    text: inOwnLetters(segment.text, { language }, model),
+  }));
 }
 
 const textOf = (segments: readonly { text: string }[]): string =>

@@ -24,7 +24,7 @@ import {
   readWeightType,
 } from "./models-options.ts";
 import { openProgress } from "./progress.ts";
-import { trialJson, verdictsOf } from "./trial-report.ts";
+import { findingsOf, trialJson } from "./trial-report.ts";
 
 type AddArguments = Pick<
   AddModelOptions,
@@ -136,7 +136,7 @@ async function addModel(context: CliContext, path: string, options: AddArguments
   try {
     const tryModel = async (model: InstalledModel) => {
       trial = await tryOut(context, model);
-      return verdictsOf(trial);
+      return findingsOf(trial);
     };
     const service = await openModels(context, options.trial ? tryModel : undefined);
     const [{ findSource }, { checkModelFile }, { checkCtcFiles }] = await Promise.all([

@@ -8,7 +8,7 @@ import { openModels, toJson } from "./installed-models.ts";
 import { describeImport, tryOut } from "./models-add.ts";
 import { readWeightType } from "./models-options.ts";
 import { openProgress } from "./progress.ts";
-import { verdictsOf } from "./trial-report.ts";
+import { findingsOf } from "./trial-report.ts";
 
 type Options = { to: WeightType; id?: string; trial: boolean; json?: true };
 
@@ -42,7 +42,7 @@ async function quantise(
   options: Options,
   progress: Progress,
 ): Promise<void> {
-  const tryModel = async (model: InstalledModel) => verdictsOf(await tryOut(context, model));
+  const tryModel = async (model: InstalledModel) => findingsOf(await tryOut(context, model));
   const service = await openModels(context, options.trial ? tryModel : undefined);
   const model = service.find(id);
   if (!model) throw new CommandError("not_found", `There is no model ${id}.`);

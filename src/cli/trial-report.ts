@@ -1,11 +1,14 @@
-import { type TrialVerdict, VERDICT_WORDS } from "../domain/trial.ts";
+import { VERDICT_WORDS } from "../domain/trial.ts";
+import type { TrialFindings } from "../services/models/model-adding.ts";
 import type { LanguageTrial, TrialReport } from "./model-trial.ts";
 import { renderTable } from "./output.ts";
 import { shorten } from "./trial-verdict.ts";
 
-/** Returns the verdicts of a trial, for the manifest. */
-export function verdictsOf({ languages }: TrialReport): Map<string, TrialVerdict> {
-  return new Map(languages.map(({ language, verdict }) => [language, verdict]));
+/** Returns what a trial has found, for the manifest. */
+export function findingsOf({ languages }: TrialReport): TrialFindings {
+  return new Map(
+    languages.map(({ language, verdict, letters }) => [language, { trial: verdict, ...letters }]),
+  );
 }
 
 /** Makes the JSON of a trial. */
@@ -14,9 +17,10 @@ export function trialJson({ timesRealTime, memoryBytes, device, ...rest }: Trial
     times_real_time: timesRealTime === undefined ? null : Number(timesRealTime.toFixed(2)),
     memory_bytes: memoryBytes,
     device,
-    languages: rest.languages.map(({ seconds, ...language }) => ({
+    languages: rest.languages.map(({ seconds, letters, ...language }) => ({
       ...language,
       seconds: Number(seconds.toFixed(2)),
+      ...(letters ? { letters: letters.letters, decoder_language: letters.decoderLanguage ?? null } : {}),
     })),
     not_tried: rest.notTried,
     heard_in_silence: rest.heardInSilence ?? null,
@@ -34,6 +38,7 @@ export function describeTrial(report: TrialReport): string[] {
       : `${timesRealTime.toFixed(1)} × real time`;
   const lines = [
     ...(languages.length === 0 ? [] : tableOf(languages)),
+    ...languages.flatMap(describeLetters),
     ...(notTried.length === 0
       ? []
       : [`trial: not tried, because there are no samples: ${notTried.join(", ")}`]),
@@ -52,6 +57,21 @@ export function describeTrial(report: TrialReport): string[] {
   if (timesRealTime !== undefined && timesRealTime < 1)
     lines.push("trial: the model is slower than real time on this machine");
   return lines;
+}
+
+/** Says which letters the trial has chosen for a language, and from what kind of sample. */
+function describeLetters({ language, voice, letters }: LanguageTrial): string[] {
+  if (!letters) return [];
+  const where =
+    letters.letters === "own"
+      ? "in its own letters alone"
+      : "in letters of another script, which are rewritten";
+  const sample = voice === "person" ? "a person" : "a synthetic voice";
+  const code =
+    letters.decoderLanguage === undefined ? "" : `, decoder_language = "${letters.decoderLanguage}"`;
+  return [
+    `trial: ${language} is written ${where}: that had clearly fewer errors with ${sample} (in the manifest: letters = "${letters.letters}"${code})`,
+  ];
 }
 
 function tableOf(languages: readonly LanguageTrial[]): string[] {

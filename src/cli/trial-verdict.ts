@@ -18,11 +18,16 @@ const RAMBLING_FACTOR = 6;
 /** Judges the text of a sample, after the guards that real work has. */
 export function verdictOf({ language, said, heard, warnings }: HeardSample): TrialVerdict {
   if (!/[\p{L}\p{N}]/u.test(heard)) return warnings.includes("repetition_removed") ? "loops" : "silent";
-  const scored = [said, heard].map((text) => normalizeForScoring(text, language)) as [string, string];
-  const { rate = Number.POSITIVE_INFINITY } = characterErrors(...scored) ?? {};
+  const rate = characterErrorRate(said, heard, language);
   if (rate <= MAX_ERROR_RATE) return "understood";
   if (warnings.includes("repetition_removed") || heard.length > RAMBLING_FACTOR * said.length) return "loops";
   return warnings.includes("script_mismatch") ? "other_script" : "weak";
+}
+
+/** Returns the share of the characters that are wrong, as people read them; above 1 for a much longer text. */
+export function characterErrorRate(said: string, heard: string, language: string): number {
+  const scored = [said, heard].map((text) => normalizeForScoring(text, language)) as [string, string];
+  return characterErrors(...scored)?.rate ?? Number.POSITIVE_INFINITY;
 }
 
 const ORDER: readonly TrialVerdict[] = ["understood", "weak", "slow", "other_script", "loops", "silent"];

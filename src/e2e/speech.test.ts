@@ -178,7 +178,9 @@ async function resultOf(
     durationMs: 12_000,
   };
   const chunk = { channel: 0, regions: [{ startSample: 0, endSample: 160_000 }] };
-  const { segments, warnings } = await recognizeGuarded(task, chunk, async () => ({ segments: [{ ...segment }] }));
+  const { segments, warnings } = await recognizeGuarded(task, chunk, async () => ({
+    segments: [{ ...segment }],
+  }));
   return assembleResult({ ...task, segments, warnings, gaps: [], channels: 1 });
 }
 

@@ -1,5 +1,5 @@
 import type { Script } from "../domain/languages.ts";
-import type { ModelManifest } from "../domain/model.ts";
+import type { ModelLanguage, ModelManifest } from "../domain/model.ts";
 import { devanagariOfUrdu } from "./urdu-letters.ts";
 
 type Convert = (text: string) => string;
@@ -7,10 +7,27 @@ type Convert = (text: string) => string;
 /** The scripts in which a model writes a language, and how its text becomes one in the language's own letters. */
 export type Conversion = { scripts: readonly Script[]; convert: Convert };
 
-/** By language. For others no way from another script was measured. */
-const OTHER_SCRIPTS: Readonly<Record<string, { own: Script; other: Script; convert: Convert }>> = {
-  hi: { own: "Devanagari", other: "Arabic", convert: devanagariOfUrdu },
+/**
+ * By language. `otherLanguage` is the one that is usually written in the other script. For other languages no way from
+ * another script was measured.
+ */
+const OTHER_SCRIPTS: Readonly<
+  Record<string, { own: Script; other: Script; otherLanguage: string; convert: Convert }>
+> = {
+  hi: { own: "Devanagari", other: "Arabic", otherLanguage: "ur", convert: devanagariOfUrdu },
 };
+
+/** In which letters a model writes a language, and the code under which it then knows the language. */
+export type LetterChoice = Required<Pick<ModelLanguage, "letters">> & Pick<ModelLanguage, "decoderLanguage">;
+
+/**
+ * Returns the choices that a manifest can have instead of `either`, the default. Only languages with a second script have
+ * any.
+ */
+export function letterChoicesOf(language: string): readonly LetterChoice[] {
+  const scripts = OTHER_SCRIPTS[language];
+  return scripts ? [{ letters: "own" }, { letters: "other", decoderLanguage: scripts.otherLanguage }] : [];
+}
 
 /** Returns undefined where a language has no other script, or the manifest of the model leaves it out. */
 export function conversionOf(

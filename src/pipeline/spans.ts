@@ -15,5 +15,7 @@ export function overlapMs(a: SpanMs, b: SpanMs): number {
 
 /** Returns how long regions are together, milliseconds. */
 export function lengthMs(regions: readonly ChunkRegion[]): number {
-  return regions.reduce((sum, { startSample, endSample }) => sum + endSample - startSample, 0) / SAMPLES_PER_MS;
+  return (
+    regions.reduce((sum, { startSample, endSample }) => sum + endSample - startSample, 0) / SAMPLES_PER_MS
+  );
 }

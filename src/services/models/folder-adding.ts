@@ -13,7 +13,7 @@ import {
   orInvalid,
   requireFreeId,
   tryOut,
-  withVerdicts,
+  withFindings,
 } from "./model-adding.ts";
 import { discardStaged, partPaths, placeModelFolder, stageFolder } from "./model-files.ts";
 import type { ModelRegistry } from "./model-registry.ts";
@@ -69,7 +69,7 @@ export async function addCtcFolder(
     }
     const files = partPaths(staged.path, staged.parts);
     const model = { ...untried, files, bytes: staged.bytes, embedded: false };
-    const manifest = withVerdicts(untried, await tryOut(tryOutModel, model));
+    const manifest = withFindings(untried, await tryOut(tryOutModel, model));
     if (isRehearsal) return { ...model, languages: manifest.languages };
     await keepDefault(registry, id, () => placeModelFolder(registry.directory, staged, manifest));
   } finally {

@@ -9,7 +9,7 @@ import type {
   ModelManifest,
 } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
-import { isFailedTrial, type TrialVerdict } from "../../domain/trial.ts";
+import { isFailedTrial } from "../../domain/trial.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import { discardStaged, placeModel } from "./model-files.ts";
@@ -55,12 +55,12 @@ export type ModelAddingDeps = {
    * @returns what it has found, by the codes of languages
    * @throws Error with the reason why it must not be installed
    */
-  tryOutModel?: (model: InstalledModel) => Promise<TrialVerdicts>;
+  tryOutModel?: (model: InstalledModel) => Promise<TrialFindings>;
   log: Log;
 };
 
-/** What a trial has found, by the codes of languages. */
-export type TrialVerdicts = ReadonlyMap<string, TrialVerdict>;
+/** What a trial has found, by the codes of languages: a verdict, and where that matters the best letters. */
+export type TrialFindings = ReadonlyMap<string, Pick<ModelLanguage, "trial" | "letters" | "decoderLanguage">>;
 
 /** Whether a model is only checked and tried, and not installed. */
 export type Adding = { isRehearsal: boolean };
@@ -111,7 +111,7 @@ export async function addModel(
     });
     checkManifest(untried);
     const model = { ...untried, files: { weights: staged.path }, bytes: staged.bytes, embedded: false };
-    const manifest = withVerdicts(untried, await tryOut(tryOutModel, model));
+    const manifest = withFindings(untried, await tryOut(tryOutModel, model));
     requireFreeId(registry, id);
     if (isRehearsal) return { ...model, languages: manifest.languages };
     await keepDefault(registry, id, () => placeModel(registry.directory, staged, manifest));
@@ -131,7 +131,7 @@ export async function addModel(
 export async function tryOut(
   tryOutModel: ModelAddingDeps["tryOutModel"],
   model: InstalledModel,
-): Promise<TrialVerdicts> {
+): Promise<TrialFindings> {
   try {
     return (await tryOutModel?.(model)) ?? new Map();
   } catch (error) {
@@ -139,12 +139,9 @@ export async function tryOut(
   }
 }
 
-/** Writes the verdicts of a trial into a manifest. */
-export function withVerdicts(manifest: ModelManifest, verdicts: TrialVerdicts): ModelManifest {
-  const languages = manifest.languages.map((language) => {
-    const trial = verdicts.get(language.code);
-    return trial === undefined ? language : { ...language, trial };
-  });
+/** Writes what a trial has found into a manifest. */
+export function withFindings(manifest: ModelManifest, findings: TrialFindings): ModelManifest {
+  const languages = manifest.languages.map((language) => ({ ...language, ...findings.get(language.code) }));
   return { ...manifest, languages };
 }
 

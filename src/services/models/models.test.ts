@@ -65,7 +65,7 @@ async function open(
     clock: manualClock(),
     checkModelFile: lookAt,
     checkCtcFiles,
-    tryOutModel: async () => new Map(Object.entries(verdicts)),
+    tryOutModel: async () => new Map(Object.entries(verdicts).map(([code, trial]) => [code, { trial }])),
   });
 }
 
