@@ -11,7 +11,6 @@ import { createBallastUpkeep } from "./ballast-upkeep.ts";
 import type { Config } from "./config/schema.ts";
 import { type ConsoleNumbers, createConsoleNumbers } from "./console-numbers.ts";
 import type { Engine } from "./engine/engine.ts";
-import type { PoolStatus } from "./engine/workers/pool.ts";
 import type { FleetStatus } from "./fleet/control/fleet-status.ts";
 import { addFleetGauges } from "./fleet-gauges.ts";
 import { addGauges, type Endings } from "./gauges.ts";
@@ -23,6 +22,7 @@ import { createJournalUpkeep } from "./journal-upkeep.ts";
 import type { Clock } from "./lib/clock.ts";
 import { within } from "./lib/within.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
+import { createProgramNumbers, type ProgramNumbers } from "./program-numbers.ts";
 import { createScheduledBackups, type ScheduledBackups } from "./scheduled-backups.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
 import { createAccountService } from "./services/accounts.ts";
@@ -56,7 +56,7 @@ export type App = {
   /** Takes up work, unfinished work first. The engine becomes ready meanwhile. */
   start(): void;
   /** Returns numbers of the running program; `unready` names what keeps it from taking work. */
-  status(): ReturnType<Scheduler["status"]> & { engine: PoolStatus; unready: string[]; fleet?: FleetStatus };
+  status(): ReturnType<ProgramNumbers["status"]> & { fleet?: FleetStatus };
   /** Makes `GET /readyz` report that the server stops. Requests are still answered. */
   startDraining(): void;
   /**
@@ -91,13 +91,14 @@ export async function openApp(options: AppOptions): Promise<App> {
   const ballast = createBallastUpkeep(base);
   const backups = createScheduledBackups({ ...base, make: options.makeBackup });
   const journal = createJournalUpkeep(base);
-  const numbers = createConsoleNumbers({
+  const numbers = createProgramNumbers({
     ...base,
-    ...{ scheduler, deliverer, transcriptions, decoders: services.decoders },
+    ...{ scheduler, deliverer, decoders: services.decoders },
     unready: readiness.reasons,
   });
+  const consoleNumbers = createConsoleNumbers({ ...base, numbers, transcriptions });
   const ends: Endings = { certificateAtMs: undefined };
-  const parts = { ...workers, backups, numbers, ends };
+  const parts = { ...workers, backups, numbers, consoleNumbers, ends };
   const http = openHttp(base, services, parts, stopping.signal, options.baseUrl);
   const onChange = () => {
     apiKeys.forgetCached();
@@ -158,9 +159,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       base.hold.start(readiness.hasModel);
     },
     status: () => ({
-      ...scheduler.status(),
-      engine: base.engine.status(),
-      unready: readiness.reasons(),
+      ...numbers.status(),
       ...(base.fleet ? { fleet: base.fleet.status() } : {}),
     }),
     startDraining: readiness.startDraining,
@@ -178,7 +177,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await deliverer.stop();
       await uploads.close();
       readiness.stop();
-      numbers.stop();
+      consoleNumbers.stop();
       await base.engine.close();
       apiKeys.close();
       base.database.close();
@@ -196,13 +195,18 @@ function lockListener(log: AppBase["log"]): GateListener {
   };
 }
 
-type HttpFacts = { backups: ScheduledBackups; numbers: ConsoleNumbers; ends: Endings };
+type HttpFacts = {
+  backups: ScheduledBackups;
+  numbers: ProgramNumbers;
+  consoleNumbers: ConsoleNumbers;
+  ends: Endings;
+};
 
 /** @param stopping aborts after the drain: from then on requests are refused */
 function openHttp(
   base: AppBase,
   services: AppServices,
-  { scheduler, deliverer, readiness, backups, numbers, ends }: AppWorkers & HttpFacts,
+  { scheduler, deliverer, readiness, backups, numbers, consoleNumbers, ends }: AppWorkers & HttpFacts,
   stopping: AbortSignal,
   baseUrl: () => string,
 ): ReturnType<typeof countRequests> {
@@ -210,10 +214,8 @@ function openHttp(
   const { decoders, transcriptions, ...others } = services;
   const metrics = createMetrics();
   addGauges(metrics, {
-    ...{ scheduler, deliverer, engine, decoders, database, backups, config, trust: base.trust, ends, clock },
-    freeBytes: base.freeBytes,
+    ...{ numbers, database, backups, config, ends, clock },
     uploads: others.uploads,
-    unreadyReasons: readiness.reasons,
   });
   if (base.fleet) addFleetGauges(metrics, base.fleet.status);
   return countRequests(
@@ -222,8 +224,8 @@ function openHttp(
       admin: {
         accounts: createAccountService({ database, clock, onChange: others.apiKeys.forgetCached }),
         sessions: createConsoleSessionService({ database, clock: base.trust.access }),
-        overview: numbers.overview,
-        series: numbers.series,
+        overview: consoleNumbers.overview,
+        series: consoleNumbers.series,
       },
       onWebhooksChanged: deliverer.wake,
       synchronous: {
@@ -241,7 +243,7 @@ function openHttp(
         ...metrics,
         observeRequest(request) {
           metrics.observeRequest(request);
-          numbers.observeRequest(request.status);
+          consoleNumbers.observeRequest(request.status);
         },
       },
       baseUrl: () => config.server.base_url || baseUrl(),

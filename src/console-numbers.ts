@@ -1,19 +1,14 @@
-import { statSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
 import { version } from "../package.json" with { type: "json" };
 import type { Config } from "./config/schema.ts";
-import type { Engine } from "./engine/engine.ts";
 import { modelStatesJson } from "./engine/model-states.ts";
 import type { Overview, Series } from "./http/wire/console.ts";
 import type { Clock } from "./lib/clock.ts";
 import { totalBytesOf } from "./lib/disk-space.ts";
 import { toSeconds, toTimestamp } from "./lib/time.ts";
-import type { Deliverer } from "./scheduler/deliver.ts";
-import type { Scheduler } from "./scheduler/scheduler.ts";
-import type { ClockTrust } from "./services/clock-trust.ts";
+import type { ProgramNumbers } from "./program-numbers.ts";
 import { createSeries, type SeriesSample } from "./services/console-series.ts";
 import type { TranscriptionService } from "./services/transcriptions/transcriptions.ts";
-import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import type { Database } from "./store/database.ts";
 import { countUnfinishedByOrganization } from "./store/transcriptions.ts";
 
@@ -22,14 +17,8 @@ export type NumbersDeps = {
   clock: Clock;
   dataDir: string;
   database: Database;
-  trust: Pick<ClockTrust, "verdict">;
-  scheduler: Scheduler;
-  deliverer: Deliverer;
-  engine: Engine;
-  decoders: DecoderLanes;
+  numbers: ProgramNumbers;
   transcriptions: TranscriptionService;
-  unready: () => string[];
-  freeBytes: () => number;
 };
 
 /** What the console shows an admin about the running program. */
@@ -47,7 +36,7 @@ const LISTED = 100;
 const SAMPLE_MS = 10_000;
 
 export function createConsoleNumbers(deps: NumbersDeps): ConsoleNumbers {
-  const { clock, scheduler, transcriptions } = deps;
+  const { clock, numbers, transcriptions } = deps;
   const startedAt = clock.now();
   const series = createSeries(startedAt);
   const counted = { finished: 0, failed: 0, requests: 0, serverErrors: 0 };
@@ -60,14 +49,14 @@ export function createConsoleNumbers(deps: NumbersDeps): ConsoleNumbers {
 
   /** Takes the counts since the last sample, and what can be read now. */
   function sample(): void {
-    const { slots, states, realTimeFactor } = scheduler.status();
+    const { unfinished, places, placesBusy, realTimeFactor } = numbers.queue();
     const read: SeriesSample = {
       ...counted,
-      queued: states.find(({ state }) => state === "queued")?.count ?? 0,
-      busy: slots.workers === 0 ? 0 : Math.min(1, slots.running / slots.workers),
-      realTimeFactor: slots.running === 0 ? null : (realTimeFactor ?? null),
+      queued: unfinished.queued,
+      busy: places === 0 ? 0 : Math.min(1, placesBusy / places),
+      realTimeFactor: placesBusy === 0 ? null : realTimeFactor,
       memoryBytes: process.memoryUsage.rss(),
-      diskFreeBytes: deps.freeBytes(),
+      diskFreeBytes: numbers.disk().freeBytes,
     };
     Object.assign(counted, { finished: 0, failed: 0, requests: 0, serverErrors: 0 });
     series.add(clock.now(), read);
@@ -97,14 +86,14 @@ export function createConsoleNumbers(deps: NumbersDeps): ConsoleNumbers {
 }
 
 function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
-  const { clock, scheduler, engine, deliverer, decoders, config } = deps;
-  const reasons = deps.unready();
-  const { slots, states, realTimeFactor, emptyInMs } = scheduler.status();
-  const models = engine.status().models;
-  const lanes = decoders.status();
-  const verdict = deps.trust.verdict();
-  const webhooks = deliverer.metrics();
-  const countOf = (wanted: string) => states.find(({ state }) => state === wanted)?.count ?? 0;
+  const { clock, numbers, config } = deps;
+  const reasons = numbers.unready();
+  const queue = numbers.queue();
+  const { models, restarts } = numbers.engine();
+  const lanes = numbers.decoders();
+  const verdict = numbers.clock();
+  const webhooks = numbers.webhooks();
+  const { freeBytes, databaseBytes } = numbers.disk();
   return {
     object: "console.overview",
     version,
@@ -114,21 +103,21 @@ function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
     reasons,
     queue: {
       organizations: queueOf(deps),
-      queued: countOf("queued"),
-      running: countOf("preparing") + countOf("transcribing") + countOf("finalizing"),
-      empty_in_seconds: Math.round(emptyInMs / 1000),
+      queued: queue.unfinished.queued,
+      running: queue.running,
+      empty_in_seconds: queue.emptyInSeconds,
     },
-    workers: { places: slots.workers, busy: slots.running, chunks_waiting: slots.waiting },
-    real_time_factor: realTimeFactor ?? null,
+    workers: { places: queue.places, busy: queue.placesBusy, chunks_waiting: queue.chunksWaiting },
+    real_time_factor: queue.realTimeFactor,
     clock: { trusted: !verdict.isDoubtful, expected: toTimestamp(verdict.knownMs) },
     models: modelStatesJson(models),
-    restarts: models.reduce((sum, { restarts }) => sum + restarts, 0),
+    restarts,
     decoders: { lanes: lanes.lanes, busy: lanes.running, waiting: lanes.waiting },
     disk: {
-      free_bytes: deps.freeBytes(),
+      free_bytes: freeBytes,
       total_bytes: totalBytesOf(deps.dataDir),
       reserve_bytes: config.storage.reserve_bytes,
-      database_bytes: statSync(deps.database.path).size,
+      database_bytes: databaseBytes,
     },
     memory: {
       server_bytes: process.memoryUsage.rss(),

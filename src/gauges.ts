@@ -1,15 +1,10 @@
-import { statSync } from "node:fs";
 import type { Config } from "./config/schema.ts";
-import { FINAL_STATES, UNFINISHED_STATES, type UnfinishedState } from "./domain/transcription.ts";
-import type { Engine } from "./engine/engine.ts";
+import { FINAL_STATES } from "./domain/transcription.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { addProcessMetrics } from "./http/process-metrics.ts";
 import type { Clock } from "./lib/clock.ts";
+import type { ProgramNumbers } from "./program-numbers.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
-import type { Deliverer } from "./scheduler/deliver.ts";
-import type { Scheduler } from "./scheduler/scheduler.ts";
-import type { ClockTrust } from "./services/clock-trust.ts";
-import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import type { UploadService } from "./services/uploads/uploads.ts";
 import { nextKeyEnd } from "./store/api-keys.ts";
 import type { Database } from "./store/database.ts";
@@ -24,39 +19,34 @@ export type Endings = { certificateAtMs: number | undefined };
 export function addGauges(
   metrics: Metrics,
   parts: {
-    scheduler: Scheduler;
-    deliverer: Deliverer;
-    engine: Engine;
-    decoders: DecoderLanes;
+    numbers: ProgramNumbers;
     database: Database;
     backups: ScheduledBackups;
-    trust: Pick<ClockTrust, "verdict">;
     ends: Endings;
     clock: Clock;
     config: Config;
-    freeBytes: () => number;
     uploads: Pick<UploadService, "storedLimitOf">;
-    unreadyReasons: () => readonly string[];
   },
 ): void {
+  const { numbers } = parts;
   addProcessMetrics(metrics);
   addOutcomes(metrics, parts.database);
   metrics.addGauge("shruti_ready", "1 while the server can take work, as GET /readyz says.", () =>
-    Number(parts.unreadyReasons().length === 0),
+    Number(numbers.unready().length === 0),
   );
-  addEngineGauges(metrics, parts.scheduler, parts.engine);
-  addDecoderGauges(metrics, parts.decoders);
-  addWebhookGauges(metrics, parts.deliverer);
-  metrics.addGauge(
-    "shruti_database_bytes",
-    "Size of the database file.",
-    () => statSync(parts.database.path).size,
-  );
+  addEngineGauges(metrics, numbers);
+  addDecoderGauges(metrics, numbers);
+  addWebhookGauges(metrics, numbers);
+  metrics.addGauge("shruti_database_bytes", "Size of the database file.", () => numbers.disk().databaseBytes);
   addBackupGauges(metrics, parts.backups);
-  addClockGauges(metrics, parts.trust);
+  addClockGauges(metrics, numbers);
   addEndGauges(metrics, parts);
   addOrganizationGauges(metrics, parts);
-  metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
+  metrics.addGauge(
+    "shruti_disk_free_bytes",
+    "Free space for the data directory.",
+    () => numbers.disk().freeBytes,
+  );
 }
 
 /** What an organization may store, as a share, above which it is nearly full. */
@@ -130,8 +120,8 @@ function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
   );
 }
 
-function addClockGauges(metrics: Metrics, { verdict }: Pick<ClockTrust, "verdict">): void {
-  const clock = brieflyKept(verdict);
+function addClockGauges(metrics: Metrics, numbers: ProgramNumbers): void {
+  const clock = brieflyKept(numbers.clock);
   metrics.addGauge(
     "shruti_clock_doubtful",
     "1 while the clock is in doubt and nothing is removed because of its age.",
@@ -194,34 +184,30 @@ function addOutcomes(metrics: Metrics, { store }: Database): void {
   );
 }
 
-function addDecoderGauges(metrics: Metrics, decoders: DecoderLanes): void {
-  metrics.addGauge("shruti_decoders", "Decoders that may run at once.", () => decoders.status().lanes);
-  metrics.addGauge("shruti_decoders_busy", "Decoders that run.", () => decoders.status().running);
-  metrics.addGauge(
-    "shruti_decoders_waiting",
-    "Files that wait for a decoder.",
-    () => decoders.status().waiting,
-  );
+function addDecoderGauges(metrics: Metrics, { decoders }: ProgramNumbers): void {
+  metrics.addGauge("shruti_decoders", "Decoders that may run at once.", () => decoders().lanes);
+  metrics.addGauge("shruti_decoders_busy", "Decoders that run.", () => decoders().running);
+  metrics.addGauge("shruti_decoders_waiting", "Files that wait for a decoder.", () => decoders().waiting);
 }
 
-function addEngineGauges(metrics: Metrics, scheduler: Scheduler, engine: Engine): void {
-  const status = brieflyKept(scheduler.status);
+function addEngineGauges(metrics: Metrics, { queue, engine }: ProgramNumbers): void {
+  const status = brieflyKept(queue);
   metrics.addLabelledGauge(
     "shruti_transcriptions_unfinished",
     "Transcriptions that are not finished, by state.",
     "state",
-    () => UNFINISHED_STATES.map((state) => [state, countOf(status(), state)]),
+    () => Object.entries(status().unfinished),
   );
   metrics.addGauge(
     "shruti_engine_places",
     "Chunks that can be recognized side by side.",
-    () => status().slots.workers,
+    () => status().places,
   );
-  metrics.addGauge("shruti_engine_places_busy", "Chunks being recognized.", () => status().slots.running);
+  metrics.addGauge("shruti_engine_places_busy", "Chunks being recognized.", () => status().placesBusy);
   metrics.addGauge(
     "shruti_engine_chunks_waiting",
     "Chunks that wait for a slot.",
-    () => status().slots.waiting,
+    () => status().chunksWaiting,
   );
   metrics.addGauge(
     "shruti_synchronous_places_taken",
@@ -233,24 +219,26 @@ function addEngineGauges(metrics: Metrics, scheduler: Scheduler, engine: Engine)
     "Length of recordings transcribed per time by the whole machine, as a ratio; 0 before the first chunk.",
     () => status().realTimeFactor ?? 0,
   );
-  metrics.addGauge("shruti_queue_empty_in_seconds", "Estimate of when all accepted work is done.", () =>
-    Math.round(status().emptyInMs / 1000),
+  metrics.addGauge(
+    "shruti_queue_empty_in_seconds",
+    "Estimate of when all accepted work is done.",
+    () => status().emptyInSeconds,
   );
   metrics.addLabelledCounter(
     "shruti_engine_worker_restarts_total",
     "Worker processes that ended unexpectedly, by model.",
     "model",
-    () => engine.status().models.map(({ modelId, restarts }) => [modelId, restarts]),
+    () => engine().models.map(({ modelId, restarts }) => [modelId, restarts]),
   );
   metrics.addGauge(
     "shruti_engine_avoided_processor_code",
     "Families of processors whose code ended worker processes and is not used any more.",
-    () => engine.status().brokenVariants.length,
+    () => engine().brokenVariants.length,
   );
 }
 
-function addWebhookGauges(metrics: Metrics, deliverer: Deliverer): void {
-  const numbers = brieflyKept(deliverer.metrics);
+function addWebhookGauges(metrics: Metrics, { webhooks }: ProgramNumbers): void {
+  const numbers = brieflyKept(webhooks);
   metrics.addLabelledCounter(
     "shruti_webhook_attempts_total",
     "Delivery attempts since the start, by outcome.",
@@ -297,8 +285,4 @@ function brieflyKept<T>(read: () => T): () => T {
     if (!kept || now - kept.at > KEPT_MS) kept = { value: read(), at: now };
     return kept.value;
   };
-}
-
-function countOf(status: ReturnType<Scheduler["status"]>, wanted: UnfinishedState): number {
-  return status.states.find(({ state }) => state === wanted)?.count ?? 0;
 }

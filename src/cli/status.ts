@@ -5,6 +5,7 @@ import { modelStatesJson } from "../engine/model-states.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { printableJson } from "../lib/printable.ts";
 import { describeDuration } from "../lib/time.ts";
+import { queueNumbersOf } from "../program-numbers.ts";
 import type { BackupState } from "../services/backups/backup-state.ts";
 import type { ClockVerdict } from "../services/clock-trust.ts";
 import { clockJson, describeDoubt } from "./clock.ts";
@@ -188,7 +189,8 @@ function requireRunning({ isRunning, dataDir }: Status): void {
 }
 
 function wire(server: ServerStatus) {
-  const { slots, engine } = server;
+  const { engine } = server;
+  const queue = queueNumbersOf(server);
   return {
     pid: server.pid,
     address: server.address,
@@ -196,11 +198,11 @@ function wire(server: ServerStatus) {
     updated_at: server.updated_at,
     ready: server.unready.length === 0,
     unready_reasons: server.unready,
-    workers: slots.workers,
-    workers_busy: slots.running,
-    chunks_waiting: slots.waiting,
-    ...(server.realTimeFactor === undefined ? {} : { real_time_factor: server.realTimeFactor }),
-    empty_in_seconds: Math.round(server.emptyInMs / 1000),
+    workers: queue.places,
+    workers_busy: queue.placesBusy,
+    chunks_waiting: queue.chunksWaiting,
+    ...(queue.realTimeFactor === null ? {} : { real_time_factor: queue.realTimeFactor }),
+    empty_in_seconds: queue.emptyInSeconds,
     models: modelStatesJson(engine.models),
     ...(server.fleet ? { fleet: server.fleet } : {}),
     avoided_processor_code: avoidedCode(server).map(({ variant, signal }) => ({ name: variant, signal })),
@@ -214,19 +216,16 @@ function avoidedCode({ engine }: ServerStatus): BrokenVariant[] {
 }
 
 function describe(server: ServerStatus): [name: string, value: string][] {
-  const { slots, engine } = server;
-  const speed = server.realTimeFactor;
+  const { engine } = server;
+  const { places, placesBusy, chunksWaiting, realTimeFactor: speed } = queueNumbersOf(server);
   return [
     ["ready", server.unready.length === 0 ? "yes" : `no: ${server.unready.join("; ")}`],
-    ["workers", `${slots.running} of ${slots.workers} busy, ${slots.waiting} chunks waiting`],
-    [
-      "speed",
-      speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time, all workers together`,
-    ],
+    ["workers", `${placesBusy} of ${places} busy, ${chunksWaiting} chunks waiting`],
+    ["speed", speed === null ? "not known yet" : `${speed.toFixed(1)} × real time, all workers together`],
     // Without a measured speed the estimate is that of real time, which is usually far too long.
     [
       "empty in",
-      speed === undefined && server.emptyInMs > 0 ? "not known yet" : describeDuration(server.emptyInMs),
+      speed === null && server.emptyInMs > 0 ? "not known yet" : describeDuration(server.emptyInMs),
     ],
     ...engine.models.map((model): [string, string] => ["model", describeModel(model)]),
     ...fleetFields(server.fleet),

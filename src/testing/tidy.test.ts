@@ -38,6 +38,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "app.ts",
     "local.ts",
     "http/console/views.ts",
+    "program-numbers.ts",
     "fleet",
     "fleet-worker.ts",
     "doctor.ts",
