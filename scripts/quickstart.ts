@@ -34,7 +34,7 @@ type Transcription = { id: string; state: string; error?: { message: string } };
 type Result = { text: string; segments: { start: number; end: number; text: string }[]; warnings: string[] };
 
 function command(...args: string[]): string {
-  const outcome = Bun.spawnSync([executable, ...args], { stderr: "inherit" });
+  const outcome = Bun.spawnSync([executable, ...args], { env: programEnvironment(), stderr: "inherit" });
   if (!outcome.success) throw new Error(`shruti ${args[0]} failed`);
   return outcome.stdout.toString();
 }

@@ -31,6 +31,7 @@
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { programEnvironment } from "../../src/testing/test-variables.ts";
 import { halfSilent, repeated } from "./engine/audio.ts";
 import { type Bench, runBench } from "./engine/bench.ts";
 import { besideFullLoad, timeRequests } from "./engine/beside-load.ts";
@@ -268,7 +269,9 @@ async function benchModel(name: string, sides: Sides): Promise<void> {
 /** The code for this kind of processor that Shruti uses. */
 function processorCode(home: string): string {
   const config = join(home, "shruti.toml");
-  const { stdout } = Bun.spawnSync([resolve(options.executable), "doctor", "--config", config]);
+  const { stdout } = Bun.spawnSync([resolve(options.executable), "doctor", "--config", config], {
+    env: programEnvironment(),
+  });
   return /processor code (\w+)/.exec(stdout.toString())?.[1] ?? "unknown";
 }
 

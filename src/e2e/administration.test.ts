@@ -2,6 +2,7 @@ import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { programEnvironment } from "../testing/test-variables.ts";
 import { type Installation, install, until } from "./kit.ts";
 import { descendantsOf } from "./processes.ts";
 
@@ -21,9 +22,7 @@ test("status --watch shows the status again and again, as lines of JSON and for 
   const watch = async (...argv: string[]) => {
     const child = Bun.spawn(
       [join(folder, "program/shruti"), "--config", at("shruti.toml"), "status", "--watch", ...argv],
-      {
-        stdout: "pipe",
-      },
+      { env: programEnvironment(), stdout: "pipe" },
     );
     let printed = "";
     for await (const part of child.stdout) {

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
 import { RELEASE_GLIBC, releaseToolchain } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
+import { programEnvironment } from "../testing/test-variables.ts";
 import { elfFilesOf, RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, uploaded } from "./kit.ts";
@@ -59,7 +60,9 @@ describe.skipIf(because !== undefined)(`on 64-bit ARM (needs ${because ?? "an em
 
   /** Runs another program for ARM, and returns what it prints. */
   async function output(processor: string, ...command: string[]): Promise<string> {
-    const child = Bun.spawn([EMULATE, "--cpu", processor, ...command], { stdout: "pipe", stderr: "pipe" });
+    const child = Bun.spawn([EMULATE, "--cpu", processor, ...command], {
+      ...{ env: programEnvironment(), stdout: "pipe", stderr: "pipe" },
+    });
     const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
     if ((await child.exited) !== 0) throw new Error(err);
     return out;

@@ -7,7 +7,7 @@ import { ROOT, readDocument, sectionsOf } from "../testing/documents.ts";
 import { placeBinary } from "./binary.ts";
 import { processesFrom } from "./processes.ts";
 
-/** The commands of README.md, as somebody pastes them. */
+/** The commands of README.md, as a reader pastes them. */
 
 /** Returns the commands of a section, which are its indented lines. */
 function commandsOf(title: string): string {

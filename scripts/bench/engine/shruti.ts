@@ -62,7 +62,9 @@ export function prepareShruti(
 ): PreparedShruti {
   const config = join(folder, "shruti.toml");
   const command = (...args: string[]): string => {
-    const outcome = Bun.spawnSync([executable, ...args, "--config", config], { stdin: "ignore" });
+    const outcome = Bun.spawnSync([executable, ...args, "--config", config], {
+      ...{ env: programEnvironment(), stdin: "ignore" },
+    });
     if (!outcome.success) throw new Error(`shruti ${args.join(" ")}: ${outcome.stderr.toString()}`);
     return outcome.stdout.toString();
   };
