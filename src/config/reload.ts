@@ -20,7 +20,7 @@ export const RELOADED: readonly string[] = [
     (name) => `billing.${name}`,
   ),
   "webhooks.keep_days",
-  ...["audio_days", "transcript_days", "rejected_days"].map((name) => `retention.${name}`),
+  ...Object.keys(CONFIG_SCHEMA.retention).map((name) => `retention.${name}`),
   ...Object.keys(CONFIG_SCHEMA.backup).map((name) => `backup.${name}`),
   "console.admin_from",
   "log.level",

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { TObject } from "@sinclair/typebox";
 import type { Command } from "commander";
 import { buildProgram } from "../cli/program.ts";
+import { RELOADED } from "../config/reload.ts";
 import { CONFIG_SCHEMA } from "../config/schema.ts";
 import { SCOPES } from "../domain/api-key.ts";
 import { AUDIT_ACTIONS } from "../domain/audit.ts";
@@ -313,6 +314,17 @@ const PROSE = [
 const NO_SETTINGS = ["limits.synchronous", "limits.asynchronous"];
 /** Variables that are not settings. */
 const VARIABLES = ["SHRUTI_CONFIG", ...TEST_VARIABLES];
+
+test("docs/decisions.md names the settings that a reload takes over, and no others", () => {
+  const [, row = ""] = /^\| taken over \| (.*) \|$/m.exec(readDocument(DECISIONS)) ?? [];
+  const excepted = [...row.matchAll(/ but `([a-z]+\.[a-z_]+)`/g)].map(([, name]) => name);
+  const sections = [...row.matchAll(/`\[([a-z]+)\]`/g)].flatMap(([, section = ""]) =>
+    Object.keys(CONFIG_SCHEMA[section as keyof typeof CONFIG_SCHEMA]).map((name) => `${section}.${name}`),
+  );
+  const named = [...row.matchAll(/`([a-z]+\.[a-z_]+)`/g)].map(([, name = ""]) => name);
+  const described = [...sections, ...named].filter((name) => !excepted.includes(name));
+  expect(described.sort()).toEqual([...RELOADED].sort());
+});
 
 describe.each(PROSE)("%s", (path) => {
   const text = readDocument(path);
