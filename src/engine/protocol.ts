@@ -118,7 +118,7 @@ export type DiarizeJob = {
   /** Bounds of the number of speakers, 1 to 20 each; left out: the engine finds the number. */
   minSpeakers?: number;
   maxSpeakers?: number;
-  /** Installed weights; left out: the built-in acoustic method. */
+  /** Nets; left out: the built-in acoustic method. */
   weights?: SpeakerWeights;
   /** Threads that the work with weights may use; left out: 1. */
   threads?: number;
@@ -135,7 +135,7 @@ export type DiarizeOutcome = {
   turns: SpeakerTurn[][];
   /** The number of speakers was found by the engine, and the evidence for it is weak. */
   isCountUncertain: boolean;
-  /** Of the installed weights that were loaded for it; left out: the built-in method did it. */
+  /** Of the nets that were loaded for it; left out: the built-in method did it. */
   weightHashes?: SpeakerWeightHashes;
 };
 

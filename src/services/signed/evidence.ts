@@ -80,7 +80,7 @@ const EVIDENCE = Type.Object({
     decoding: Type.Record(Type.String(), Type.Unknown()),
     /** Left out by older versions. */
     doubtful_text: Type.Optional(oneOf(DOUBTFUL_TEXT_CHOICES)),
-    /** SHA-256 of installed weights that distinguished the speakers. */
+    /** SHA-256 of the nets that distinguished the speakers; left out: the built-in method did. */
     speaker_weights: Type.Optional(Type.Object({ segmentation: Sha256, speaker: Sha256 })),
   }),
   executable: Type.Object({ version: Text, commit: OrNull(Text) }),
