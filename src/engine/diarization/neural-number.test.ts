@@ -77,6 +77,23 @@ describe("the number of people", () => {
     60_000,
   );
 
+  test.each([2, 20])(
+    "does not grow with the mixed voices of long talks: %d times the same",
+    async (times) => {
+      const talk = [
+        ...repeat(10, [
+          [0, 1],
+          [1, 2],
+          [2, 0],
+        ]),
+        [3],
+      ];
+      const { count } = await choose({ windows: repeat(times, talk), spread: 0.2, likeFirst: 1 });
+      expect(count).toBe(3);
+    },
+    60_000,
+  );
+
   test("has each of two people whose voices are nearer to each other than those of the others", async () => {
     const windows = repeat(20, [[0, 1], [1, 2], [2, 3], [0]]);
     const { people, count, truth, isCountUncertain } = await choose({ windows, spread: 0.2, likeFirst: 0.6 });

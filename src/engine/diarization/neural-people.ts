@@ -16,13 +16,12 @@ const SAME_BELOW = 0.3;
 /** A cluster needs the smaller of this time and this share of all time. */
 const LEAST_MS = 2_000;
 const LEAST_SHARE = 0.01;
-/**
- * A cluster with a smaller share and less time, within this share of the distance of people from a larger one, is not a
- * person.
- */
+/** A small cluster within this share of the distance of people from a larger one is not a person. */
 const NEAR = 0.5;
-const NEAR_SHARE = 0.07;
+/** Such a cluster has less than this time, or the first share in long tracks and the second in short ones. */
 const NEAR_MS = 5_000;
+const NEAR_SHARE = 0.04;
+const NEAR_SHARE_IN_SHORT = 0.07;
 /** Clusters into which the tree is cut at most to find a given number of people. */
 const MOST_CUTS = 60;
 /** Centres are computed this many times, each time from the voices that are nearest to the ones before. */
@@ -89,13 +88,14 @@ function keepPeople({ apart, linked, linkedMs }: VoiceTree, clusters: Int32Array
   const times = timesOf(clusters, linkedMs);
   const whole = sumOf(linkedMs);
   const least = Math.min(LEAST_MS, LEAST_SHARE * whole);
+  const small = Math.min(NEAR_SHARE_IN_SHORT * whole, Math.max(NEAR_MS, NEAR_SHARE * whole));
   const timeOf = (cluster: number) => times.get(cluster) ?? 0;
   const byTime = [...times.keys()].sort((one, other) => timeOf(one) - timeOf(other));
   const large = byTime.filter((cluster) => timeOf(cluster) >= least || cluster === byTime.at(-1));
   const middles = middlesOf(linked, clusters);
   const kept = new Set(large);
   for (const [index, cluster] of large.entries()) {
-    if (timeOf(cluster) >= Math.min(NEAR_MS, NEAR_SHARE * whole)) break;
+    if (timeOf(cluster) >= small) break;
     const isNear = large
       .slice(index + 1)
       .some((other) => 1 - product(middles[cluster] ?? EMPTY, middles[other] ?? EMPTY) < NEAR * apart);
