@@ -52,8 +52,8 @@ export function registerOrgs(program: Command, context: CliContext): void {
         return;
       }
       const rows = all.map((organization) => {
-        const { credit } = toJson(admin, organization);
-        return [organization.id, organization.name, stateOf(organization), rupees(credit.available_paise)];
+        const { id, name, balancePaise, reservedPaise } = organization;
+        return [id, name, stateOf(organization), rupees(balancePaise - reservedPaise)];
       });
       context.printTable(["ID", "NAME", "STATE", "AVAILABLE"], rows);
     });

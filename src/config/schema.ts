@@ -13,6 +13,8 @@ type TextForm = {
   example?: string;
   /** A file or folder. A relative one in the config file belongs to the file's folder. */
   isPath?: true;
+  /** Commands hide the value, and backups leave it out. */
+  isSecret?: true;
   /** Ends the sentence "the setting …" for a value of the correct form that cannot be used. */
   problem?: (value: string) => string | undefined;
 };
@@ -505,6 +507,7 @@ export const CONFIG_SCHEMA = {
       // Another one could not be sent in a header.
       pattern: /^[\x21-\x7e]*$/,
       example: "a-long-random-text",
+      isSecret: true,
     }),
   },
 } as const satisfies Record<string, Record<string, Setting>>;
@@ -527,8 +530,13 @@ function isTimeZone(value: string): boolean {
   }
 }
 
-/** Settings whose values `config show` hides. */
-export const SECRET_SETTINGS: readonly string[] = ["metrics.token"];
+/** Settings whose values commands hide, and backups leave out. */
+export const SECRET_SETTINGS: readonly string[] = Object.entries(CONFIG_SCHEMA).flatMap(
+  ([section, settings]) =>
+    Object.entries<Setting>(settings).flatMap(([name, setting]) =>
+      setting.type === "text" && setting.isSecret ? [`${section}.${name}`] : [],
+    ),
+);
 
 type ValueOf<S> = S extends IntegerSetting
   ? number
