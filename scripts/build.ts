@@ -5,6 +5,7 @@ import type { Parts } from "../src/parts.ts";
 import { buildConsole } from "./console.ts";
 import { buildCarriedModels, carriedWhisperBase } from "./models/carried.ts";
 import { buildAssets } from "./native/assets.ts";
+import { PROCESSOR_CHOICES, type ProcessorChoice } from "./native/processor-code.ts";
 import { run } from "./native/run.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
 import { writeParts } from "./release/parts.ts";
@@ -19,11 +20,17 @@ const ROOT = join(import.meta.dirname, "..");
  * @param entry module that the program starts with
  * @param output path of the executable
  * @param target platform of a release, built with the pinned compilers; undefined: this machine, with its own
+ * @param choice the processors that a build for this machine is made for; a release is made for all
  * @returns the parts that it is made of
  */
-export async function buildExecutable(entry: string, output: string, target?: Target): Promise<Parts> {
+export async function buildExecutable(
+  entry: string,
+  output: string,
+  target?: Target,
+  choice: ProcessorChoice = "machine",
+): Promise<Parts> {
   const toolchain = target === undefined ? await hostToolchain() : await releaseToolchain(target);
-  const native = await buildAssets(toolchain);
+  const native = await buildAssets(toolchain, target === undefined ? choice : "all");
   await buildConsole();
   await buildCarriedModels();
   mkdirSync(join(output, ".."), { recursive: true });
@@ -83,13 +90,21 @@ const BUILD_FLAGS = [
 ];
 
 function usage(): never {
-  console.error(`usage: bun scripts/build.ts [--target ${TARGETS.join("|")}] [--output FILE]`);
+  console.error(
+    `usage: bun scripts/build.ts [--target ${TARGETS.join("|")}] [--processors ${PROCESSOR_CHOICES.join("|")}] [--output FILE]`,
+  );
   process.exit(2);
 }
 
-function parseCommand(): { target: Target | undefined; output: string } {
-  const options = { target: { type: "string" }, output: { type: "string" } } as const;
-  let values: { target?: string; output?: string };
+type Command = { target: Target | undefined; choice: ProcessorChoice; output: string };
+
+function parseCommand(): Command {
+  const options = {
+    target: { type: "string" },
+    processors: { type: "string" },
+    output: { type: "string" },
+  } as const;
+  let values: { target?: string; processors?: string; output?: string };
   try {
     ({ values } = parseArgs({ options }));
   } catch {
@@ -97,19 +112,27 @@ function parseCommand(): { target: Target | undefined; output: string } {
   }
   const target = TARGETS.find((name) => name === values.target);
   if (values.target !== undefined && target === undefined) return usage();
+  const { processors = target === undefined ? "machine" : "all" } = values;
+  const choice = PROCESSOR_CHOICES.find((name) => name === processors);
+  // A release is used on machines with other processors.
+  if (choice === undefined || (target !== undefined && choice !== "all")) return usage();
   const output = values.output ?? join(ROOT, "dist", target === undefined ? "shruti" : `shruti-${target}`);
-  return { target, output: resolve(output) };
+  return { target, choice, output: resolve(output) };
 }
 
 if (import.meta.main) {
-  const { target, output } = parseCommand();
+  const { target, choice, output } = parseCommand();
   const entry = join(ROOT, "src/main.ts");
   if (!existsSync(entry)) throw new Error(`${relative(ROOT, entry)} does not exist`);
   const startedMs = performance.now();
-  await buildExecutable(entry, output, target);
+  const { build } = await buildExecutable(entry, output, target, choice);
   const megabytes = (statSync(output).size / 1e6).toFixed(0);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
   console.log(`${relative(process.cwd(), output)}: ${megabytes} MB, built in ${seconds} s`);
+  const { names, complete } = build.processor_code;
+  if (!complete) {
+    console.log(`It is for this machine's processor (${names.join(", ")}). --processors all is for all.`);
+  }
   if (!carriedWhisperBase()) {
     console.log(
       "It carries the demonstration model alone, because the weights of Whisper base could not be had (above).",

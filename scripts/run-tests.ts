@@ -10,10 +10,10 @@ import { leftOut } from "./left-out.ts";
 type Outcome = { passed: number; failed: number };
 
 /**
- * Most tests wait: for a server, a time limit, or the only thread of a build. One file at a time uses 0.6 of two cores. More
- * than two would compete in the tests of speed and of order, which fill the cores themselves.
+ * Most tests wait: for a server, a time limit, or the only thread of a build. One file at a time uses 0.6 of two cores, so two
+ * leave two fifths of them idle.
  */
-const FILES_AT_ONCE = 2;
+const FILES_AT_ONCE = 3;
 /**
  * How long each file took, in ms, on a slow machine with empty caches. The slowest begin first, so that none is the last one
  * alone; files that are missing here begin before them. `bun test --timings=FILE --update-timings` writes it.

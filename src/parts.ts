@@ -23,6 +23,8 @@ export type BuildFacts = {
   compiler: string;
   /** The newest glibc that a part needs; null for none. */
   glibc: string | null;
+  /** Names of whisper's code for families of processors, such as `haswell`. A build for one machine lacks some. */
+  processor_code: { names: string[]; complete: boolean };
   bun: string;
   bun_revision: string;
 };

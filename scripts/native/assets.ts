@@ -11,11 +11,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { variantName } from "../../src/engine/cpu-variants.ts";
 import { runtimeName } from "./cpp-runtime.ts";
 import { buildDecoder } from "./decoder.ts";
 import { isNewerVersion, newestGlibc } from "./glibc.ts";
 import { buildOnnx } from "./onnx.ts";
 import { collectOnnxRuntime } from "./onnxruntime.ts";
+import { missingProcessorCode, type ProcessorChoice } from "./processor-code.ts";
 import { buildSilero } from "./silero.ts";
 import { RELEASE_GLIBC, type Target, type Toolchain } from "./toolchain.ts";
 import { buildWhisper } from "./whisper.ts";
@@ -41,33 +43,64 @@ function assetsFolder(target: Target | undefined): string {
  * Builds all native parts and copies them into one flat folder, with a module (`assets.ts`) that imports a compressed copy
  * of each file, so that `bun build --compile` embeds these. If nothing has changed, it only compares a stamp.
  *
+ * @param choice the families of processors for which whisper's code is compiled
  * @returns the folder
- * @throws Error when a part of a release needs a newer glibc than `RELEASE_GLIBC`
+ * @throws Error when a part of a release needs a newer glibc than `RELEASE_GLIBC`, or misses code for processors
  */
-export async function buildAssets(toolchain: Toolchain): Promise<string> {
-  const folders = [
-    await buildDecoder(toolchain),
-    await collectOnnxRuntime(toolchain),
-    await buildOnnx(toolchain),
-    await buildSilero(toolchain),
-    await buildWhisper(toolchain),
-  ];
+export async function buildAssets(toolchain: Toolchain, choice: ProcessorChoice): Promise<string> {
+  const folders = await allOf([
+    buildDecoder(toolchain),
+    buildWhisper(toolchain, choice),
+    collectOnnxRuntime(toolchain),
+    buildOnnx(toolchain),
+    buildSilero(toolchain),
+  ]);
   const dir = assetsFolder(toolchain.target);
   const stamp = `${generatorHash()}\n${toolchain.identity}\n${folders.join("\n")}\n`;
   if (!isCurrent(dir, stamp)) layOut(dir, folders, toolchain, stamp);
   return dir;
 }
 
-/** What `shruti version` and a release's list of parts say of the native parts. */
-type NativeBuild = { target: string; compiler: string; glibc: string; runtime: string };
+/**
+ * Waits for builds that run side by side: the configuration of one, which uses one processor, passes while another compiles.
+ *
+ * @throws the first error, when all builds have ended: none continues behind the message
+ */
+async function allOf<T>(builds: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(builds);
+  return Promise.all(builds);
+}
 
-function describeBuild(dir: string, toolchain: Toolchain): NativeBuild {
+/** What `shruti version` and a release's list of parts say of the native parts. */
+export type NativeBuild = {
+  target: string;
+  compiler: string;
+  glibc: string;
+  runtime: string;
+  processorCode: ProcessorCode;
+};
+
+/** `names` of whisper's code for processors in the build, and whether that is all that there is. */
+type ProcessorCode = { names: string[]; complete: boolean };
+
+/**
+ * Describes the native files of a folder.
+ *
+ * @throws Error for a release that needs too new a glibc, or misses code for processors
+ */
+export function describeBuild(dir: string, toolchain: Toolchain): NativeBuild {
   const glibc = newestGlibc(dir) ?? "";
   if (toolchain.target !== undefined && isNewerVersion(glibc, RELEASE_GLIBC)) {
     throw new Error(`a native part needs glibc ${glibc}; a release needs ${RELEASE_GLIBC} at most`);
   }
+  const names = readdirSync(dir).flatMap((file) => variantName(file) ?? []);
+  const missing = missingProcessorCode(toolchain.arch, names);
+  if (toolchain.target !== undefined && missing.length > 0) {
+    throw new Error(`whisper's code for some processors is missing in a release: ${missing.join(", ")}`);
+  }
   const target = toolchain.target ?? `${toolchain.platform}-${toolchain.arch}`;
-  return { target, compiler: toolchain.compiler, glibc, runtime: runtimeName(toolchain) };
+  const processorCode = { names: names.sort(), complete: missing.length === 0 };
+  return { target, compiler: toolchain.compiler, glibc, runtime: runtimeName(toolchain), processorCode };
 }
 
 /** Returns the hash of this file, so that a change of this script writes the folder again. */
@@ -100,7 +133,7 @@ function layOut(dir: string, folders: string[], toolchain: Toolchain, stamp: str
   }
   const build = describeBuild(unfinished, toolchain);
   writeFileSync(join(unfinished, "toolchain.json"), `${JSON.stringify(build, null, 2)}\n`);
-  writeFileSync(join(unfinished, "assets.ts"), assetsModule(unfinished, names.sort(), build));
+  writeFileSync(join(unfinished, "assets.ts"), assetsModule(unfinished, names.sort()));
   writeFileSync(join(unfinished, STAMP), stamp);
   rmSync(dir, { recursive: true, force: true });
   renameSync(unfinished, dir);
@@ -111,7 +144,7 @@ function embeddable(name: string): string {
   return name.replace(/\.node$/, ".addon");
 }
 
-function assetsModule(folder: string, names: string[], build: NativeBuild): string {
+function assetsModule(folder: string, names: string[]): string {
   const files = names.map((name) => {
     const path = join(folder, name);
     const sha256 = createHash("sha256").update(readFileSync(path)).digest("hex");
@@ -126,9 +159,6 @@ function assetsModule(folder: string, names: string[], build: NativeBuild): stri
     "",
     "export const NATIVE_HASH: string =",
     `  "${all.digest("hex")}";`,
-    "",
-    "export const NATIVE_BUILD: { target: string; compiler: string; glibc: string; runtime: string } =",
-    `  ${JSON.stringify(build)};`,
     "",
     "export const NATIVE_FILES: {",
     "  name: string; packed: string; bytes: number; sha256: string; executable: boolean",

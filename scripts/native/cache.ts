@@ -12,6 +12,12 @@ export function cacheRoot(): string {
 /** An input of a build: a literal, such as flags and versions, or the contents of a file or folder. */
 export type BuildInput = { literal: string } | { path: string };
 
+/** Returns the folder of a build that is in the cache; undefined: there is none with these inputs. */
+export function finishedBuild(name: string, inputs: BuildInput[]): string | undefined {
+  const folder = join(cacheRoot(), "native", `${name}-${hashInputs(inputs)}`);
+  return existsSync(folder) ? folder : undefined;
+}
+
 /**
  * Returns the folder of a finished native build, building it when no build with the same inputs is cached.
  *

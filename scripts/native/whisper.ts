@@ -1,9 +1,10 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
-import { type BuildInput, cachedBuild } from "./cache.ts";
+import { type BuildInput, cachedBuild, finishedBuild } from "./cache.ts";
 import { newestGlibc } from "./glibc.ts";
 import { nodeHeaders } from "./node-headers.ts";
+import { chosenProcessorCode, type ProcessorChoice } from "./processor-code.ts";
 import { run } from "./run.ts";
 import { hostToolchain, partName, processorOf, type Toolchain } from "./toolchain.ts";
 
@@ -30,47 +31,77 @@ const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
 
 /**
  * Builds whisper's native part: `smart-whisper.addon` (with whisper.cpp inside), `libggml.so`, `libggml-base.so` and
- * one `libggml-cpu-*.so` for each family of processors. They find each other when they lie in one folder, and need
+ * one `libggml-cpu-*.so` for each chosen family of processors. They find each other when they lie in one folder, and need
  * nothing of the host but glibc.
  *
  * Needs cmake, a C++17 compiler, make or ninja, and Node's headers.
  *
+ * @param choice the families of processors
  * @returns a folder with these files alone
  */
-export async function buildWhisper(toolchain: Toolchain): Promise<string> {
+export async function buildWhisper(toolchain: Toolchain, choice: ProcessorChoice): Promise<string> {
   requirePatches();
-  const libraries = await buildLibraries(toolchain);
+  // One after the other: each of them uses all processors.
+  const addon = await buildAddon(toolchain);
+  const libraries = await buildLibraries(toolchain, choice);
+  const inputs = [{ literal: [addon, libraries].map((folder) => basename(folder)).join("\n") }];
+  return cachedBuild(partName(toolchain, "whisper"), inputs, async (outDir) => {
+    for (const folder of [addon, libraries])
+      for (const name of readdirSync(folder)) copyFileSync(join(folder, name), join(outDir, name));
+  });
+}
+
+/** @returns a folder with `smart-whisper.addon`, `libggml.so` and `libggml-base.so`, which are the same for all processors */
+function buildAddon(toolchain: Toolchain): Promise<string> {
   const inputs: BuildInput[] = [
-    { literal: [toolchain.identity, basename(libraries), ...CMAKE_FLAGS].join("\n") },
+    { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
     ...projectInputs(ADDON_FOLDERS),
+    ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
   ];
-  return cachedBuild(partName(toolchain, "whisper"), inputs, async (outDir) => {
+  return cachedBuild(partName(toolchain, "whisper-addon"), inputs, async (outDir) => {
     const includes = `${nodeHeaders()};${NODE_ADDON_API}`;
     const flags = [`-DBINDING_SOURCE=${BINDING_SOURCE}`, `-DNODE_INCLUDES=${includes}`];
-    await buildInto(toolchain, outDir, PROJECT, flags, ["smart-whisper"], /\.addon$/);
-    for (const name of readdirSync(libraries)) copyFileSync(join(libraries, name), join(outDir, name));
+    await buildInto(toolchain, outDir, PROJECT, flags, ["smart-whisper"], /\.(addon|so)$/);
   });
 }
 
 /**
- * Builds ggml's libraries. They take minutes, because the code for processors is compiled for each family of them, and few
- * changes need it: what is compiled into the addon does not belong to the inputs.
+ * Builds ggml's libraries with code for processors. All of them take minutes, and few changes need it: what is compiled into
+ * the addon does not belong to the inputs. Where all of them are in the cache, some are taken from there.
  *
- * @returns a folder with `libggml.so`, `libggml-base.so` and `libggml-cpu-*.so` alone
+ * @returns a folder with `libggml-cpu-*.so`; when all are built, with `libggml.so` and `libggml-base.so`, too
  */
-async function buildLibraries(toolchain: Toolchain): Promise<string> {
-  const inputs: BuildInput[] = [
-    { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
+async function buildLibraries(toolchain: Toolchain, choice: ProcessorChoice): Promise<string> {
+  const part = partName(toolchain, "whisper-ggml");
+  const everything = libraryInputs(toolchain, []);
+  if (choice === "all") {
+    return cachedBuild(part, everything, (outDir) =>
+      buildInto(toolchain, outDir, PROJECT, [], ["ggml"], /\.so$/),
+    );
+  }
+  const targets = chosenProcessorCode(toolchain.arch, choice).map((name) => `ggml-cpu-${name}`);
+  return cachedBuild(part, libraryInputs(toolchain, targets), async (outDir) => {
+    const finished = finishedBuild(part, everything);
+    if (finished === undefined) {
+      await buildInto(toolchain, outDir, PROJECT, [], targets, /^libggml-cpu-.*\.so$/);
+      return;
+    }
+    for (const name of targets.map((target) => `lib${target}.so`))
+      copyFileSync(join(finished, name), join(outDir, name));
+  });
+}
+
+/** @param targets those of CMake's project that are built; none for all */
+function libraryInputs(toolchain: Toolchain, targets: string[]): BuildInput[] {
+  return [
+    { literal: [toolchain.identity, ...CMAKE_FLAGS, ...targets].join("\n") },
     ...sourceInputs(GGML),
     ...projectInputs(["kernels"]),
     ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
   ];
-  return cachedBuild(partName(toolchain, "whisper-ggml"), inputs, (outDir) =>
-    buildInto(toolchain, outDir, PROJECT, [], ["ggml"], /\.so$/),
-  );
 }
 
 /**
@@ -222,7 +253,7 @@ function crossFlags(toolchain: Toolchain): string[] {
 if (import.meta.main) {
   const folder = process.argv.includes("--peers")
     ? await buildWhisperPeers()
-    : await buildWhisper(await hostToolchain());
+    : await buildWhisper(await hostToolchain(), process.argv.includes("--all") ? "all" : "machine");
   console.log(folder);
   console.log(`newest glibc needed: ${newestGlibc(folder)}`);
 }

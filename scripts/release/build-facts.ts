@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import type { BuildFacts, Parts } from "../../src/parts.ts";
+import type { NativeBuild } from "../native/assets.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** The one place of the product's licence. package.json has its SPDX name. */
@@ -19,10 +20,9 @@ function git(...args: string[]): string | undefined {
  * @param native the native files, with what their build wrote about itself
  */
 export function buildFacts(native: string, platform: string): BuildFacts {
-  const { compiler, glibc } = JSON.parse(readFileSync(join(native, "toolchain.json"), "utf8")) as {
-    compiler: string;
-    glibc: string;
-  };
+  const { compiler, glibc, processorCode } = JSON.parse(
+    readFileSync(join(native, "toolchain.json"), "utf8"),
+  ) as NativeBuild;
   const commit = git("rev-parse", "HEAD");
   const seconds = git("show", "-s", "--format=%ct", "HEAD");
   return {
@@ -33,6 +33,7 @@ export function buildFacts(native: string, platform: string): BuildFacts {
     platform,
     compiler,
     glibc: glibc || null,
+    processor_code: processorCode,
     bun: Bun.version,
     bun_revision: Bun.revision,
   };

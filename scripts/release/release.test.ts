@@ -39,6 +39,7 @@ const BUILD: Parts["build"] = {
   platform: "linux-x64",
   compiler: "cc 1",
   glibc: "2.28",
+  processor_code: { names: ["haswell", "x64"], complete: false },
   bun: Bun.version,
   bun_revision: Bun.revision,
 };

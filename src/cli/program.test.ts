@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BuildFacts } from "../parts.ts";
 import { createApiKeyService } from "../services/api-keys.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { insertUsageEvent } from "../store/usage.ts";
@@ -448,7 +449,9 @@ describe("config and version", () => {
 
   test("version prints the version", async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dir, "../../package.json"), "utf8"));
-    expect((await run("version")).out).toBe(`shruti ${version}\n`);
+    const { processor_code: code } = (await json("version")) as unknown as BuildFacts;
+    const limits = code.complete ? "" : ` (built for one machine: ${code.names.join(", ")})`;
+    expect((await run("version")).out).toBe(`shruti ${version}${limits}\n`);
     expect((await run("--version")).out).toBe(`${version}\n`);
     expect(await json("version")).toMatchObject({ version });
   });

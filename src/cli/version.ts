@@ -8,11 +8,21 @@ export function registerVersion(program: Command, context: CliContext): void {
   program
     .command("version")
     .description("print the version")
-    .option("--json", "print JSON: version, commit, compiler, and all parts with their versions")
+    .option(
+      "--json",
+      "print JSON: version, commit, compiler, processor code, and all parts with their versions",
+    )
     .action(async (options: { json?: true }) => {
       if (options.json) context.printJson(await facts());
-      else context.printLine(`shruti ${packageJson.version}`);
+      else context.printLine(`shruti ${packageJson.version}${await limitation()}`);
     });
+}
+
+/** Says of a build for one machine's processor that it is one. A release has the code for all processors. */
+async function limitation(): Promise<string> {
+  const { readParts } = await import("../parts.ts");
+  const { names, complete } = (await readParts()).build.processor_code;
+  return complete ? "" : ` (built for one machine: ${names.join(", ")})`;
 }
 
 async function facts() {

@@ -17,7 +17,7 @@ let built: Promise<string> | undefined;
 export function upToDateBinary(): Promise<string> {
   built ??= (async () => {
     if (process.env.SHRUTI_BINARY) return resolve(process.env.SHRUTI_BINARY);
-    if (!isUpToDate()) await build();
+    if (!isUpToDate(BINARY, INPUTS)) await build();
     return BINARY;
   })();
   return built;
@@ -34,12 +34,12 @@ export async function placeBinary(path: string): Promise<void> {
   }
 }
 
-function isUpToDate(): boolean {
-  if (!existsSync(BINARY)) return false;
-  const builtAt = statSync(BINARY).mtimeMs;
-  return INPUTS.flatMap((input) => filesOf(join(ROOT, input))).every(
-    (path) => statSync(path).mtimeMs <= builtAt,
-  );
+function isUpToDate(binary: string, inputs: readonly string[]): boolean {
+  if (!existsSync(binary)) return false;
+  const builtAt = statSync(binary).mtimeMs;
+  return inputs
+    .flatMap((input) => filesOf(join(ROOT, input)))
+    .every((path) => statSync(path).mtimeMs <= builtAt);
 }
 
 function filesOf(path: string): string[] {
@@ -59,10 +59,16 @@ export const RELEASE_BUILD_LIMIT_MS = 4_800_000;
 
 const releases = new Map<Target, Promise<string>>();
 
-/** Builds the executable of a release from the present sources, at most once for each run of the tests. */
+/**
+ * Returns the path of a release's executable. Builds it when it is missing or older than the sources and the scripts that
+ * build it.
+ */
 export function releaseBinary(target: Target): Promise<string> {
   const output = join(ROOT, `dist/shruti-${target}`);
-  const begun = releases.get(target) ?? build("--target", target, "--output", output).then(() => output);
+  const isThere = isUpToDate(output, [...INPUTS, "scripts"]);
+  const begun =
+    releases.get(target) ??
+    (isThere ? Promise.resolve() : build("--target", target, "--output", output)).then(() => output);
   releases.set(target, begun);
   return begun;
 }

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
+import { machineProcessorCode } from "../../scripts/native/processor-code.ts";
 import { RELEASE_GLIBC } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
 import { elfFilesOf, RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
@@ -30,6 +31,13 @@ test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {
   expect({ newest, isTooNew: isNewerVersion(newest, RELEASE_GLIBC) }).toEqual({ newest, isTooNew: false });
 });
 
+test("its code for this processor is what a build for this machine would have", async () => {
+  const child = join(ROOT, "src/testing/whisper-test-child.ts");
+  const command = [process.execPath, child, PARTS, "describe", '{"models":[]}'];
+  const { cpuVariant } = await Bun.spawn(command, { stdout: "pipe" }).stdout.json();
+  expect(cpuVariant).toBe(machineProcessorCode(process.arch, readFileSync("/proc/cpuinfo", "utf8"))[0]);
+});
+
 test("it transcribes", async () => {
   const command = ["transcribe", samplePath("01-en"), "--language", "en", "--format", "json"];
   const { code, out } = await installation.command(...command);
@@ -40,6 +48,8 @@ test("it transcribes", async () => {
 describe("its native parts pass the tests of this machine's", () => {
   test.each([
     "src/engine/whisper/weights.test.ts",
+    "src/engine/whisper/precision.test.ts",
+    "src/engine/whisper/processor-code.test.ts",
     "src/engine/vad/silero.test.ts",
     "src/engine/audio/decode.test.ts",
     "src/engine/onnx/onnx-addon.test.ts",

@@ -23,7 +23,7 @@ const WITH_TILES = "sapphirerapids";
  * Cooper Lake, which has no `avx512vbmi`, bf16 products in vectors have half the speed of floats. So they count for nothing
  * there, and `icelake` is better than `zen4` (patches/README.md, AMX).
  */
-function correctedScore(name: string, score: number, { isIntel, flags }: Processor): number {
+export function correctedScore(name: string, score: number, { isIntel, flags }: Processor): number {
   if (name === WITH_TILES && !flags.has("amx_tile")) return 0;
   const isBf16Slow = isIntel && flags.has("avx512vbmi") && WITH_BF16_VECTORS.includes(name);
   return isBf16Slow && score > 0 ? score - SCORE_OF_BF16 : score;

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { type BuildInput, cachedBuild } from "../../../scripts/native/cache.ts";
 import { readProcessor } from "../processor.ts";
 
 /**
@@ -98,14 +98,9 @@ const CASES = {
   probabilities: 5,
 };
 
-let dir = "";
-beforeAll(() => {
-  dir = mkdtempSync(join(tmpdir(), "shruti-kernels-"));
-});
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
-
 async function run(...command: string[]) {
-  const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", timeout: LIMIT_MS });
+  const env = { ...process.env, LD_LIBRARY_PATH: NATIVE_DIR };
+  const child = Bun.spawn(command, { env, stdout: "pipe", stderr: "pipe", timeout: LIMIT_MS });
   const [stdout, stderr] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
@@ -114,8 +109,28 @@ async function run(...command: string[]) {
   return { status: child.exitCode, signal: child.signalCode, stdout, stderr };
 }
 
-async function compile(options: string[]): Promise<string> {
-  const probe = join(dir, "kernels-probe");
+/** Names the compiler, and all that the probe is compiled from. */
+async function inputs(options: string[]): Promise<BuildInput[]> {
+  const { stdout } = await run("c++", "--version");
+  const headers = readdirSync(`${GGML}/src`).filter((name) => name.endsWith(".h"));
+  const paths = [import.meta.path, SOURCES, KERNELS, HEADERS, `${GGML}/include`, `${GGML}/src/ggml-cpu`];
+  return [
+    { literal: [stdout, ...options].join("\n") },
+    ...paths.map((path) => ({ path })),
+    ...headers.map((name) => ({ path: join(GGML, "src", name) })),
+  ];
+}
+
+/** Compiles the probe, which takes most of the time of a test, once for each version of the kernels. */
+async function probeFor(options: string[]): Promise<string> {
+  const folder = await cachedBuild("kernels-probe", await inputs(options), (dir) => compile(options, dir));
+  return join(folder, PROBE);
+}
+
+const PROBE = "kernels-probe";
+
+async function compile(options: string[], dir: string): Promise<void> {
+  const probe = join(dir, PROBE);
   const emulator = join(dir, "amx-emulator.o");
   const base = join(NATIVE_DIR, "libggml-base.so");
   const kernels = readdirSync(KERNELS).filter((name) => name.endsWith(".cpp"));
@@ -127,13 +142,12 @@ async function compile(options: string[]): Promise<string> {
     ...kernels.map((name) => join(KERNELS, name)),
     emulator,
   ];
-  const linking = [base, `-Wl,-rpath,${NATIVE_DIR}`, "-lpthread", "-o", probe];
+  const linking = [base, "-lpthread", "-o", probe];
   const plain = await run("cc", "-O2", "-c", join(SOURCES, "amx-emulator.c"), "-o", emulator);
   expect(plain).toMatchObject({ status: 0, stderr: "" });
   const flags = ["-std=c++17", "-O1", "-g", "-w", "-rdynamic", "-DSHRUTI_KERNELS", ...CHECKS, ...options];
   const compiled = await run("c++", ...flags, ...includes, ...sources, ...linking);
   expect(compiled).toMatchObject({ status: 0, stderr: "" });
-  return probe;
 }
 
 for (const { name, needs, options, mostError, rounded, hasShorts, tiles } of TARGETS) {
@@ -141,7 +155,7 @@ for (const { name, needs, options, mostError, rounded, hasShorts, tiles } of TAR
   test.if(canRun)(
     `the kernels for ${name} compute what they should, and touch no memory of others (needs a processor with its instructions)`,
     async () => {
-      const probe = await compile(options);
+      const probe = await probeFor(options);
       const result = await run(probe, ...(tiles ? [tiles] : []));
       expect(result).toMatchObject({ status: 0, signal: null, stderr: "" });
       const lines = result.stdout.trim().split("\n");
