@@ -3,6 +3,7 @@ import type { ChunkRegion } from "../domain/chunk.ts";
 import type { ModelDecoding } from "../domain/model.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
 import type { WhisperSettings } from "../domain/whisper-settings.ts";
+import { nemoCtcFamily } from "./families/ctc.ts";
 import type { ModelFamily } from "./families/family.ts";
 import { whisperFamily, whisperSettings } from "./families/whisper.ts";
 import { type GuardTask, type Recognize, recognizeGuarded } from "./guarded-recognition.ts";
@@ -236,6 +237,20 @@ describe("guarded recognition", () => {
     expect(segments[0]?.text).toBe(HINDI);
   });
 
+  test.each([
+    { family: whisperFamily, floor: 0.4 },
+    { family: nemoCtcFamily, floor: 0.6 },
+  ])("without one, the floor of the family counts: $floor", async ({ family, floor }) => {
+    for (const [confidence, count] of [
+      [floor - 0.01, 0],
+      [floor, 1],
+    ] as const) {
+      const { decode } = scripted([segment(HINDI, { confidence })]);
+      const { segments } = await recognizeGuarded(task({}, family), TEN_SECONDS, decode);
+      expect(segments.length).toBe(count);
+    }
+  });
+
   test("text below the manifest's minimum confidence is left out", async () => {
     const unsure = { ...segment(HINDI), confidence: 0.59 };
     const sure = { ...segment(HINDI), confidence: 0.6 };
@@ -258,7 +273,8 @@ describe("guarded recognition", () => {
 
 describe("a deterministic family", () => {
   const { secondAttempt: _none, ...deterministic } = whisperFamily;
-  const guarded = (decode: Recognize) => recognizeGuarded(task({}, deterministic), TEN_SECONDS, decode);
+  const guarded = (decode: Recognize, decoding: ModelDecoding = {}) =>
+    recognizeGuarded(task(decoding, deterministic), TEN_SECONDS, decode);
 
   test.each([
     {
@@ -287,7 +303,7 @@ describe("a deterministic family", () => {
   test("loses no text although it has no probability of no speech", async () => {
     const { noSpeechProbability: _none, ...plain } = segment(HINDI, { confidence: 0.3 });
     const { decode } = scripted([plain]);
-    const { segments } = await guarded(decode);
+    const { segments } = await guarded(decode, { unknownBelow: 0.2 });
     expect(segments.map(({ text }) => text)).toEqual([HINDI]);
   });
 });

@@ -9,8 +9,8 @@ import type { ModelFamily } from "./family.ts";
 /** whisper.cpp treats sound of exactly this length as one window. */
 const WINDOW_MS = 30_000;
 
-/** Low, because real speech with such a confidence was too rare to measure. docs/engine.md section 3 has what was measured. */
-const UNKNOWN_BELOW = 0.3;
+/** Below it, one word in ten is right (docs/engine.md section 8). */
+const UNKNOWN_BELOW = 0.4;
 
 /** Samples instead of greedy choice. Samples rarely lead into the same loop or wrong script again. */
 const SECOND_ATTEMPT = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } } as const;
