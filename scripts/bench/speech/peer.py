@@ -4,7 +4,7 @@ usage: peer.py SETTINGS FILE...
 
 SETTINGS is JSON: model (a CTranslate2 folder), compute_type, threads, batched, beam, language. Prints a line of JSON for each
 file: segments with start, end (seconds) and text, and the call's own seconds and processor seconds. Imports and the loading
-of the model are not in them.
+of the model are not in them. Settings that are not named are faster-whisper's own, so batched segments are whole chunks.
 """
 
 import json
@@ -19,8 +19,6 @@ model = WhisperModel(
 )
 speaker = BatchedInferencePipeline(model) if settings["batched"] else model
 options = {"language": settings["language"], "beam_size": settings["beam"], "vad_filter": True}
-if settings["batched"]:
-    options["without_timestamps"] = False
 for path in sys.argv[2:]:
     started, spent = time.perf_counter(), time.process_time()
     segments = [
