@@ -13,7 +13,8 @@
  * Each round runs all programs in turn on all recordings; times are sums over recordings, of the median round. Those of Shruti
  * and whisper-cli are of whole processes, and include the loading of the model; those of faster-whisper do not. The ratios
  * are to the first batched faster-whisper, else to Shruti. Beside other work, only processor times tell something, because
- * Shruti's processes are less urgent than others. Needs a build.
+ * Shruti's processes are less urgent than others. Words without speech are found by the times of segments. Those of batched
+ * faster-whisper are whole chunks, which may reach over a minute of silence, so its number there says little. Needs a build.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
