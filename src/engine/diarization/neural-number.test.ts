@@ -193,6 +193,17 @@ test("voices of one window are different people, and a voice too many belongs to
   expect(new Set(people.slice(-3))).toEqual(new Set([0, 1, -1]));
 });
 
+test("one person whose voice changes more than people differ is one", async () => {
+  const { tree } = await choose({ windows: repeat(30, [[0]]), spread: 0.3 });
+  const choice = await choosePeople(
+    { ...tree, apart: 0.02 },
+    anyNumber,
+    (people) => new Set(people).size,
+    noYield,
+  );
+  expect(choice).toMatchObject({ count: 1, isCountUncertain: false });
+});
+
 test("of more voices than are clustered, the others go to the nearest person", async () => {
   const { people, count, truth } = await choose({ windows: repeat(200, [[0], [1], [2]]) }, anyNumber, 20);
   expect(count).toBe(3);

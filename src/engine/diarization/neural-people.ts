@@ -13,6 +13,8 @@ const JOIN_SURELY_BELOW = 0.17;
 const MOST_CLUSTERS = 200;
 /** Clusters are the same person below this share of the distance between people, less that within a person. */
 const SAME_BELOW = 0.3;
+/** The difference of these distances is at least this, also where one person's voice changes more than people differ. */
+const LEAST_DIFFERENCE = 0.1;
 /** A cluster needs the smaller of this time and this share of all time. */
 const LEAST_MS = 2_000;
 const LEAST_SHARE = 0.01;
@@ -80,7 +82,7 @@ async function foundClusters(tree: VoiceTree, yieldToLoop: YieldToLoop): Promise
 
 /** Returns the distance below which two clusters are the same person. */
 function limitOf({ apart }: VoiceTree, { usual }: ClusterDistances): number {
-  return SAME_BELOW * (apart - usual);
+  return SAME_BELOW * Math.max(LEAST_DIFFERENCE, apart - usual);
 }
 
 /** Drops the clusters that are not people, and numbers the others from 0. */
