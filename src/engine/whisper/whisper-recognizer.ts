@@ -12,6 +12,9 @@ import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
 import { readHead } from "./whisper-model-file.ts";
 
+/** The decoder notices after a step, with all of its samples, that nothing is left. */
+const LAST_STEP = 2;
+
 /**
  * Opens whisper.cpp as a recognizer.
  *
@@ -36,7 +39,7 @@ export function openWhisperRecognizer(
         async recognize(samples, settings, { signal, ...run }) {
           const { language, effort } = settings;
           const good = effort && encoderSteps + stepsOfSpeech(language, effort.ofMs);
-          const budget = effort && good ? { left: effort.most * good, encoderSteps } : undefined;
+          const budget = effort && good ? { left: effort.most * good - LAST_STEP, encoderSteps } : undefined;
           const options = { ...(settings as WhisperSettings), ...run, budget };
           const before = budget?.left ?? 0;
           const found =
