@@ -45,6 +45,11 @@ export type TrialReport = {
   heardInNoise: string | undefined;
 };
 
+/**
+ * Text of a lower confidence counts as none, where the manifest has no floor. The floors of real work are higher: a model
+ * that is below those is weak, and not silent. Random weights are below this one.
+ */
+const UNSURE_BELOW = 0.3;
 const QUIET_SECONDS = 5;
 /** Time for one attempt at a sample, and for all together. A model that needs long to load and for silence gets multiples of that. */
 const SAMPLE_LIMIT = { ms: 10_000, factor: 3 };
@@ -220,7 +225,11 @@ const textOf = (segments: readonly { text: string }[]): string =>
 
 /** Recognizes as real work does: with guards, second attempts, and the wording of the mode. */
 async function hearGuarded(trial: Trial, { language, pcm }: Sound, signal: AbortSignal) {
-  const { model } = trial;
+  const { decoding } = trial.model;
+  const model = {
+    ...trial.model,
+    decoding: { ...decoding, unknownBelow: decoding.unknownBelow ?? UNSURE_BELOW },
+  };
   const modes = model.languages.find(({ code }) => code === language)?.modes ?? [];
   const mode = modes.includes("native") ? "native" : (modes[0] ?? "native");
   const task = {
