@@ -162,6 +162,7 @@ describe("no speech is recognized", () => {
 async function resultOf(
   answer: Partial<RecognizedSegment> & { text: string },
   request: { language: string; mode: Mode } = { language: "hi", mode: "native" },
+  keepsDoubtful = false,
 ) {
   const segment = {
     startMs: 0,
@@ -176,6 +177,7 @@ async function resultOf(
     family: whisperFamily,
     request: { ...request, channelMode: "mix" as const },
     durationMs: 12_000,
+    keepsDoubtful,
   };
   const chunk = { channel: 0, regions: [{ startSample: 0, endSample: 160_000 }] };
   const { segments, warnings } = await recognizeGuarded(task, chunk, async () => ({
@@ -212,9 +214,11 @@ describe("warnings from the text", () => {
     expect(denied.segments).toEqual([]);
   });
 
-  test("words of which the decoder is not sure are marked", async () => {
-    expect((await resultOf({ text: HINDI, confidence: 0.39 })).warnings).toEqual(["low_confidence"]);
-    expect((await resultOf({ text: HINDI, confidence: 0.41 })).warnings).toEqual([]);
+  test("words of which the decoder is not sure are marked where they are kept", async () => {
+    const marked = async (confidence: number) =>
+      (await resultOf({ text: HINDI, confidence }, undefined, true)).warnings;
+    expect(await marked(0.39)).toEqual(["low_confidence"]);
+    expect(await marked(0.41)).toEqual([]);
   });
 });
 

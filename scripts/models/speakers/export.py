@@ -73,7 +73,7 @@ class Statistics(torch.nn.Module):
 
 
 def export(net, example, path, names, axes, metadata):
-    # Newer versions of torch export in another way unless they are told not to; older ones do not know the option.
+    # Newer versions of torch export in another way by default, and older ones do not know the option.
     known = inspect.signature(torch.onnx.export).parameters
     older_way = {"dynamo": False} if "dynamo" in known else {}
     torch.onnx.export(

@@ -6,19 +6,22 @@ import type { WhisperHead } from "./whisper-model-file.ts";
  * runs there.
  */
 
-/** Frames of a window. */
-const FRAMES = 1500;
 /** The encoder multiplies each of its weights so many times as fast as a step, which waits for memory. */
 const ENCODER_SPEED = 11;
 
 /**
  * Returns how many steps take as long as the encoding of a window: weights of the encoder, times frames, over those that a
- * step reads. Measured with base: a window 231 ms, a step 4.6 ms (patches/README.md).
+ * step reads. Measured with base: a whole window 231 ms, a step 4.6 ms (patches/README.md).
+ *
+ * @param frames of the window
  */
-export function encodingInSteps({ width, audioLayers, textLayers, vocab }: WhisperHead): number {
+export function encodingInSteps(
+  { width, audioLayers, textLayers, vocab }: WhisperHead,
+  frames: number,
+): number {
   const encoder = 12 * width ** 2 * audioLayers;
   const step = 16 * width ** 2 * textLayers + vocab * width;
-  return (encoder * FRAMES) / (step * ENCODER_SPEED);
+  return (encoder * frames) / (step * ENCODER_SPEED);
 }
 
 /** Tokens of a second of speech with Whisper's vocabulary, in scripts that it spells with few or many tokens. */

@@ -43,6 +43,8 @@ export type NativeParams = {
   timestamps: boolean;
   tokenTimestamps: false;
   maxTokens: number;
+  /** Frames of the encoder, of 20 ms each: at most 1500, in multiples of 256 or all. */
+  windowFrames: number;
   /** Most decoding steps, the encodings of windows included, after which the text ends; 0: any number. */
   mostSteps: number;
   /** As many steps take as long as the encoding of a window. */

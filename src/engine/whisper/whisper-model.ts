@@ -6,6 +6,7 @@ import { charactersWithout } from "./characters.ts";
 import type { NativeAddon, NativeModel, NativeParams } from "./whisper-addon.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 import { toSegments, type WhisperSegment } from "./whisper-segments.ts";
+import { WINDOW_FRAMES, windowFrames } from "./window.ts";
 
 export type LoadOptions = {
   device: "cpu" | { gpuIndex: number };
@@ -23,6 +24,8 @@ export type WhisperOptions = WhisperSettings & {
   laneThreads?: number | undefined;
   /** How much less urgent the threads of this call are than the others of the process, 0 to 19; left out: not at all. */
   niceness?: number | undefined;
+  /** The encoder's window ends behind the sound; left out: it is always a whole one of 30 s. */
+  fitsWindow?: boolean;
   /** Left out: calls cost what they cost. */
   budget?: StepBudget | undefined;
 };
@@ -82,7 +85,7 @@ export async function loadWhisperModel(
       signal?.throwIfAborted();
       const { budget } = whisperOptions;
       if (budget && budget.left < budget.encoderSteps + LEAST_STEPS) return [];
-      const work = recognize(native, samples, toNativeParams(whisperOptions), signal, budget);
+      const work = recognize(native, samples, toNativeParams(whisperOptions, samples.length), signal, budget);
       running.add(work);
       try {
         return await work;
@@ -143,6 +146,7 @@ const TRIAL_PARAMS: NativeParams = {
   timestamps: true,
   tokenTimestamps: false,
   maxTokens: 1,
+  windowFrames: WINDOW_FRAMES,
   mostSteps: 0,
   encoderSteps: 0,
   characters: new Int32Array(),
@@ -174,8 +178,9 @@ async function recognize(
 /** Steps for a word. */
 const LEAST_STEPS = 8;
 
-function toNativeParams(options: WhisperOptions): NativeParams {
+function toNativeParams(options: WhisperOptions, samples: number): NativeParams {
   const { strategy, budget } = options;
+  const frames = options.fitsWindow ? windowFrames(samples) : WINDOW_FRAMES;
   return {
     language: options.language,
     threads: options.threads,
@@ -195,6 +200,7 @@ function toNativeParams(options: WhisperOptions): NativeParams {
     timestamps: options.timestamps ?? true,
     tokenTimestamps: false,
     maxTokens: options.maxTokens,
+    windowFrames: frames,
     mostSteps: budget?.left ?? 0,
     encoderSteps: budget?.encoderSteps ?? 0,
     characters: options.heldBack === undefined ? new Int32Array() : charactersWithout(options.heldBack),

@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import { fileOf } from "../../domain/model.ts";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
 import { errorMessage } from "../../lib/error-message.ts";
@@ -11,6 +12,7 @@ import { recognizeUntimed } from "./untimed.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
 import { readHead } from "./whisper-model-file.ts";
+import { WINDOW_FRAMES, windowFrames } from "./window.ts";
 
 /** The decoder notices after a step, with all of its samples, that nothing is left. */
 const LAST_STEP = 2;
@@ -26,21 +28,26 @@ export function openWhisperRecognizer(
 ): Recognizer {
   const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants, precision);
   const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
+  // Exact results are those of whisper.cpp as it comes, which encodes whole windows.
+  const fitsWindow = precision === "fast";
   return {
     info: { libraryVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
     async load(files, preference) {
       const weights = fileOf(files, "weights");
       const head = readHead(weights);
-      const encoderSteps = head === undefined ? 0 : encodingInSteps(head);
       const sharesSteps = head !== undefined && stepSharing(head, { precision, sharedSteps }).onGpu;
       const { model, ...loaded } = await loadModel(whisper, weights, preference, sharesSteps);
       return {
         ...loaded,
         async recognize(samples, settings, { signal, ...run }) {
           const { language, effort } = settings;
-          const good = effort && encoderSteps + stepsOfSpeech(language, effort.ofMs);
+          const encoding = (of: number) =>
+            head ? encodingInSteps(head, fitsWindow ? windowFrames(of) : WINDOW_FRAMES) : 0;
+          const ofSamples = ((effort?.ofMs ?? 0) * SAMPLE_RATE_HZ) / 1000;
+          const good = effort && encoding(ofSamples) + stepsOfSpeech(language, effort.ofMs);
+          const encoderSteps = encoding(samples.length);
           const budget = effort && good ? { left: effort.most * good - LAST_STEP, encoderSteps } : undefined;
-          const options = { ...(settings as WhisperSettings), ...run, budget };
+          const options = { ...(settings as WhisperSettings), ...run, budget, fitsWindow };
           const before = budget?.left ?? 0;
           const found =
             options.timestamps === false

@@ -273,6 +273,16 @@ describe("transcription", () => {
     expect(new Set(heard)).toEqual(new Set([SAID]));
   });
 
+  test("a whole window after a shorter one has nothing of the shorter one", async () => {
+    const options = [{}, { fitsWindow: true }, {}].map((one) => ({ language: "en", ...one }));
+    const request = { models: [MODEL], audio: [{ path: sample("01-en") }], options };
+    const [before, shorter, after] = (await ask<Rounds>("transcribeEach", request)).flat();
+    if (shorter === undefined || !("value" in shorter)) throw new Error(JSON.stringify(shorter));
+    expect(textOf(shorter.value)).toBe(SAID);
+    expect(after).toEqual(before);
+    expect(shorter).not.toEqual(before);
+  });
+
   test("recordings give their words, with times and confidence", async () => {
     const request = { models: [MODEL], audio: [{ path: sample("01-en") }] };
     const [[english] = []] = await ask<Rounds>("transcribeEach", request);

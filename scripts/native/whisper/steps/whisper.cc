@@ -2,6 +2,7 @@
 #include "whisper.cpp"
 
 #include "whisper-steps.h"
+#include "window.h"
 
 #include <cstring>
 
@@ -313,3 +314,8 @@ void whisper_set_step_callback(whisper_state* state, whisper_step_callback callb
 }
 
 void whisper_set_attempts(whisper_state* state, whisper_attempts* attempts) { state->attempts = attempts; }
+
+void whisper_set_window(whisper_state* state, int frames) {
+    const bool is_filled = frames % kWindowBlock == 0;
+    if (!is_filled && state->exp_n_audio_ctx != frames) ggml_backend_buffer_clear(state->kv_cross.buffer, 0);
+}
