@@ -69,7 +69,8 @@ describe("the executable", () => {
     });
     const { trial, path } = JSON.parse(added.out);
     expect(trial.languages).toMatchObject([
-      { language: "en", verdict: "weak" },
+      // On a busy machine it may be too slow to tell.
+      { language: "en", verdict: expect.stringMatching(/^(weak|slow)$/) },
       { language: "hi", verdict: "understood", heard: "अभी दस बजे और दस मिनट हैं" },
     ]);
     expect(readdirSync(models).sort()).toEqual(["demo-hf-q5_1.bin", "demo-hf-q5_1.toml"]);
