@@ -29,6 +29,7 @@ export function addGauges(
   },
 ): void {
   const { numbers } = parts;
+  const disk = brieflyKept(numbers.disk);
   addProcessMetrics(metrics);
   addOutcomes(metrics, parts.database);
   metrics.addGauge("shruti_ready", "1 while the server can take work, as GET /readyz says.", () =>
@@ -37,16 +38,12 @@ export function addGauges(
   addEngineGauges(metrics, numbers);
   addDecoderGauges(metrics, numbers);
   addWebhookGauges(metrics, numbers);
-  metrics.addGauge("shruti_database_bytes", "Size of the database file.", () => numbers.disk().databaseBytes);
+  metrics.addGauge("shruti_database_bytes", "Size of the database file.", () => disk().databaseBytes);
   addBackupGauges(metrics, parts.backups);
   addClockGauges(metrics, numbers);
   addEndGauges(metrics, parts);
   addOrganizationGauges(metrics, parts);
-  metrics.addGauge(
-    "shruti_disk_free_bytes",
-    "Free space for the data directory.",
-    () => numbers.disk().freeBytes,
-  );
+  metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", () => disk().freeBytes);
 }
 
 /** What an organization may store, as a share, above which it is nearly full. */

@@ -14,9 +14,12 @@ export type BuildInput = { literal: string } | { path: string };
 
 /** Returns the folder of a build that is in the cache; undefined: there is none with these inputs. */
 export function finishedBuild(name: string, inputs: BuildInput[]): string | undefined {
-  const folder = join(cacheRoot(), "native", `${name}-${hashInputs(inputs)}`);
+  const folder = join(buildsFolder(), keyOf(name, inputs));
   return existsSync(folder) ? folder : undefined;
 }
+
+const buildsFolder = (): string => join(cacheRoot(), "native");
+const keyOf = (name: string, inputs: BuildInput[]): string => `${name}-${hashInputs(inputs)}`;
 
 /**
  * Returns the folder of a finished native build, building it when no build with the same inputs is cached.
@@ -30,11 +33,11 @@ export async function cachedBuild(
   inputs: BuildInput[],
   build: (outDir: string) => Promise<void>,
 ): Promise<string> {
-  const key = `${name}-${hashInputs(inputs)}`;
-  const finished = join(cacheRoot(), "native", key);
+  const key = keyOf(name, inputs);
+  const finished = join(buildsFolder(), key);
   if (existsSync(finished)) return finished;
-  mkdirSync(join(cacheRoot(), "native"), { recursive: true });
-  const lock = await waitForLock(join(cacheRoot(), "native", `.${name}.lock`));
+  mkdirSync(buildsFolder(), { recursive: true });
+  const lock = await waitForLock(join(buildsFolder(), `.${name}.lock`));
   try {
     // Another process may have built the same while it held the lock.
     if (!existsSync(finished)) await buildInto(key, finished, build);
@@ -58,7 +61,7 @@ async function buildInto(
   finished: string,
   build: (outDir: string) => Promise<void>,
 ): Promise<void> {
-  const unfinished = join(cacheRoot(), "native", `.${key}.${process.pid}`);
+  const unfinished = join(buildsFolder(), `.${key}.${process.pid}`);
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
   // Some builds take minutes, and without a word they look like a program that hangs.

@@ -80,10 +80,15 @@ describe("a Hugging Face folder", () => {
     expect(JSON.parse(smaller.out)).toMatchObject({
       id: "shruti-demo-q5_1",
       source: expect.stringContaining(`; q5_1 made of shruti-demo ${model.version}`),
-      languages: model.languages.map(({ code }: { code: string }) => expect.objectContaining({ code })),
+      languages: model.languages.map((one: { code: string }) =>
+        one.code === "en" ? { ...one, trial: NOT_UNDERSTOOD } : one,
+      ),
     });
-    const [own, made] = (await run("verify")).out.split("\n");
-    expect([own, made]).toEqual(["shruti-demo: unchanged", "shruti-demo-q5_1: unchanged"]);
+    expect((await run("verify")).out).toBe(
+      ["shruti-demo", "shruti-demo-q5_1", "segmentation of the executable", "speaker of the executable"]
+        .map((name) => `${name}: unchanged\n`)
+        .join(""),
+    );
     expect((await run("quantise", "shruti-demo-q5_1", "--to", "q8_0")).err).toContain("weights are not f16");
     expect((await run("quantise", "shruti-demo", "--to", "f16")).err).toContain("f16 already");
     expect((await run("quantise", "nothing", "--to", "q8_0")).status).toBe(4);

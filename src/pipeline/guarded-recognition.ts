@@ -121,16 +121,16 @@ async function recognizeChecked(
     isLoop: hasLoop(segments),
     isForeign: isForeign(textOf(segments)),
   });
-  const first = faultsOf(divided.known);
-  const otherSettings = first.isLoop || first.isForeign ? family.secondAttempt?.(settings) : undefined;
+  let faults = faultsOf(divided.known);
+  const otherSettings = faults.isLoop || faults.isForeign ? family.secondAttempt?.(settings) : undefined;
   if (otherSettings) {
     const again = divideKnown(await attempt(regions, otherSettings), task);
     const second = faultsOf(again.known);
     const isBetter =
-      Number(second.isLoop) + Number(second.isForeign) < Number(first.isLoop) + Number(first.isForeign);
-    if (isBetter && again.known.length > 0) divided = again;
+      Number(second.isLoop) + Number(second.isForeign) < Number(faults.isLoop) + Number(faults.isForeign);
+    if (isBetter && again.known.length > 0) [divided, faults] = [again, second];
   }
-  if (hasLoop(divided.known)) warnings.add("repetition_removed");
+  if (faults.isLoop) warnings.add("repetition_removed");
   const { segments } = removeLoops(divided.known);
   if (isForeign(textOf(segments))) warnings.add("script_mismatch");
   const speechMs = lengthMs(regions);

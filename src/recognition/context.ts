@@ -57,7 +57,7 @@ export type RecognitionTools = {
   log: Log;
   /** Returns the family of a model by the family's name. */
   familyOf: (name: ModelFamilyName) => ModelFamily;
-  /** Returns the weights that distinguish speakers. With undefined the built-in method is used. */
+  /** Returns the pairs of nets that distinguish speakers, in the order in which they are tried; none: the built-in method. */
   speakerWeights: () => readonly SpeakerWeights[];
   /** Longest recording that is decoded. A verified recording may be longer. */
   maxDurationMs: number;

@@ -29,7 +29,7 @@ export type ServerParts = {
   findModel: (id: string) => InstalledModel | undefined;
   /** Returns the family of a model by the family's name. */
   familyOf: RecognitionTools["familyOf"];
-  /** Returns the weights that distinguish speakers. With undefined the built-in method is used. */
+  /** Returns the pairs of nets that distinguish speakers, in the order in which they are tried; none: the built-in method. */
   speakerWeights: () => readonly SpeakerWeights[];
   /** Returns the path of an upload's recording. */
   audioPath: (uploadId: string) => string;

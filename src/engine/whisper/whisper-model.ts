@@ -180,7 +180,6 @@ const LEAST_STEPS = 8;
 
 function toNativeParams(options: WhisperOptions, samples: number): NativeParams {
   const { strategy, budget } = options;
-  const frames = options.fitsWindow ? windowFrames(samples) : WINDOW_FRAMES;
   return {
     language: options.language,
     threads: options.threads,
@@ -200,7 +199,7 @@ function toNativeParams(options: WhisperOptions, samples: number): NativeParams 
     timestamps: options.timestamps ?? true,
     tokenTimestamps: false,
     maxTokens: options.maxTokens,
-    windowFrames: frames,
+    windowFrames: windowFrames(samples, options.fitsWindow ?? false),
     mostSteps: budget?.left ?? 0,
     encoderSteps: budget?.encoderSteps ?? 0,
     characters: options.heldBack === undefined ? new Int32Array() : charactersWithout(options.heldBack),

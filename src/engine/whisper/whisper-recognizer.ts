@@ -12,7 +12,7 @@ import { recognizeUntimed } from "./untimed.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
 import { readHead } from "./whisper-model-file.ts";
-import { WINDOW_FRAMES, windowFrames } from "./window.ts";
+import { windowFrames } from "./window.ts";
 
 /** The decoder notices after a step, with all of its samples, that nothing is left. */
 const LAST_STEP = 2;
@@ -41,8 +41,7 @@ export function openWhisperRecognizer(
         ...loaded,
         async recognize(samples, settings, { signal, ...run }) {
           const { language, effort } = settings;
-          const encoding = (of: number) =>
-            head ? encodingInSteps(head, fitsWindow ? windowFrames(of) : WINDOW_FRAMES) : 0;
+          const encoding = (of: number) => (head ? encodingInSteps(head, windowFrames(of, fitsWindow)) : 0);
           const ofSamples = ((effort?.ofMs ?? 0) * SAMPLE_RATE_HZ) / 1000;
           const good = effort && encoding(ofSamples) + stepsOfSpeech(language, effort.ofMs);
           const encoderSteps = encoding(samples.length);

@@ -13,5 +13,6 @@ test.each([
   [30, 1500],
   [3600, 1500],
 ])("sound of %d s has a window of %d frames", (seconds, frames) => {
-  expect(windowFrames(seconds * 16_000)).toBe(frames);
+  expect(windowFrames(seconds * 16_000, true)).toBe(frames);
+  expect(windowFrames(seconds * 16_000, false)).toBe(1500);
 });

@@ -15,8 +15,13 @@ const BLOCK_FRAMES = 256;
 /** Base made more errors with one block. */
 const LEAST_FRAMES = 2 * BLOCK_FRAMES;
 
-/** Returns the frames of the window for some sound: whole blocks, or `WINDOW_FRAMES`. */
-export function windowFrames(samples: number): number {
+/**
+ * Returns the frames of the window for some sound: whole blocks, or `WINDOW_FRAMES`.
+ *
+ * @param fits false: the window is always a whole one
+ */
+export function windowFrames(samples: number, fits: boolean): number {
+  if (!fits) return WINDOW_FRAMES;
   const frames = Math.ceil((samples * FRAMES_PER_SECOND) / SAMPLE_RATE_HZ) + MARGIN_FRAMES;
   const blocks = Math.ceil(Math.max(frames, LEAST_FRAMES) / BLOCK_FRAMES);
   return Math.min(WINDOW_FRAMES, blocks * BLOCK_FRAMES);

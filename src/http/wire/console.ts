@@ -270,7 +270,7 @@ export const Project = closed({
   organization_id: id,
   name: text,
   created_at: time,
-  /** Days for which recordings and transcripts are kept, and the console's language; null: the config's. */
+  /** Days for which recordings and transcripts are kept, and the language of requests that name none; null: the config's. */
   audio_days: nullable(count),
   transcript_days: nullable(count),
   default_language: nullable(text),
