@@ -28,7 +28,7 @@ set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 SOURCE="$ROOT/node_modules/nodejs-whisper/cpp/whisper.cpp"
-PROJECT="$ROOT/scripts/native/whisper-backend"
+PROJECT="$ROOT/src/native/whisper-backend"
 
 die() {
   echo "build-backend: $*" >&2
@@ -57,7 +57,7 @@ need_common() {
 # Makes the pinned compiler of a target that of CMake and of the checks below.
 use_target() {
   local variables
-  variables="$("$ROOT/scripts/bun.sh" "$ROOT/scripts/native/toolchain.ts" "$target")" || die "the pinned compiler is missing"
+  variables="$("$ROOT/scripts/bun.sh" "$ROOT/src/native/build/toolchain.ts" "$target")" || die "the pinned compiler is missing"
   eval "$variables"
   export ZIG_LOCAL_CACHE_DIR="$work/zig-cache"
   flags+=(-DSHRUTI_RELEASE=ON -DCMAKE_SYSTEM_NAME=Linux "-DCMAKE_SYSTEM_PROCESSOR=$PROCESSOR")
@@ -174,7 +174,7 @@ mkdir -p "$folder"
 cp "$work/build/bin/$library" "$folder/$library.unfinished"
 # A target's linker has left the symbols out.
 [ -n "$target" ] || strip --strip-unneeded "$folder/$library.unfinished"
-# The dynamic linker does not read these bytes at the end. src/engine/backend-files.ts looks for them.
+# The dynamic linker does not read these bytes at the end. src/native/backend-files.ts looks for them.
 printf '\nshruti backend of whisper.cpp %s\n' "$version" >>"$folder/$library.unfinished"
 mv "$folder/$library.unfinished" "$folder/$library"
 echo "$folder/$library"

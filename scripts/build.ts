@@ -1,13 +1,19 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import type { Parts } from "../src/parts.ts";
+import type { Parts } from "../src/executable/parts.ts";
+import { buildAssets } from "../src/native/build/assets.ts";
+import { PROCESSOR_CHOICES, type ProcessorChoice } from "../src/native/build/processor-code.ts";
+import { run } from "../src/native/build/run.ts";
+import {
+  hostToolchain,
+  releaseToolchain,
+  TARGETS,
+  type Target,
+  type Toolchain,
+} from "../src/native/build/toolchain.ts";
 import { buildConsole } from "./console.ts";
 import { buildCarriedModels, carriedWhisperBase } from "./models/carried.ts";
-import { buildAssets } from "./native/assets.ts";
-import { PROCESSOR_CHOICES, type ProcessorChoice } from "./native/processor-code.ts";
-import { run } from "./native/run.ts";
-import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
 import { writeParts } from "./release/parts.ts";
 import { seal } from "./release/seal.ts";
 

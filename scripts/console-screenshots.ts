@@ -4,9 +4,18 @@ import { parseArgs } from "node:util";
 import type { Page } from "playwright-core";
 import { install, type RunningServer } from "../src/e2e/kit.ts";
 import { samplePath } from "../src/e2e/samples.ts";
-import { ADMIN_VIEWS, showMadeAdmin } from "../src/testing/console-admin.ts";
-import { type BrowserOptions, openConsoleBrowser, signInWith } from "../src/testing/console-browser.ts";
-import { CONVERSATION, madeTranscript, SCRIPTS, showMade } from "../src/testing/console-transcripts.ts";
+import { ADMIN_VIEWS, showMadeAdmin } from "../src/testing/console/console-admin.ts";
+import {
+  type BrowserOptions,
+  openConsoleBrowser,
+  signInWith,
+} from "../src/testing/console/console-browser.ts";
+import {
+  CONVERSATION,
+  madeTranscript,
+  SCRIPTS,
+  showMade,
+} from "../src/testing/console/console-transcripts.ts";
 
 /**
  * Makes pictures of every view of the console: light, dark, in Hindi, on a telephone of 360 pixels, on a tablet, and at 200 %. Real recordings are uploaded

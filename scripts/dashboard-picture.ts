@@ -5,8 +5,8 @@ import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 import { install, reached, uploaded } from "../src/e2e/kit.ts";
 import { sampleBytes } from "../src/e2e/samples.ts";
-import { findChromium } from "../src/testing/chromium.ts";
-import { startReceiver } from "../src/testing/webhook-kit.ts";
+import { findChromium } from "../src/testing/console/chromium.ts";
+import { startReceiver } from "../src/testing/kits/webhook-kit.ts";
 
 /**
  * Draws the panels of ops/grafana-dashboard.json without Grafana: a server works under load, a Prometheus scrapes it, and

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { generatedTables, withRows } from "../src/testing/generated-tables.ts";
-import { openTestApp } from "../src/testing/open-test-app.ts";
+import { openTestApp } from "../src/testing/kits/open-test-app.ts";
+import { generatedTables, withRows } from "../src/testing/rules/generated-tables.ts";
 
 /**
  * Writes the tables of docs/ that come from the code: errors, limits, commands, settings and metrics. Other tables are
- * written by hand; src/testing/docs.test.ts compares all of them with the code. Usage: `bun scripts/docs-tables.ts`
+ * written by hand; src/testing/rules/docs.test.ts compares all of them with the code. Usage: `bun scripts/docs-tables.ts`
  */
 
 const app = await openTestApp();

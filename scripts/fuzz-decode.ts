@@ -12,8 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { countAudio, DecodeError } from "../src/engine/audio/decode.ts";
-import { extractNativeFiles } from "../src/engine/native-files.ts";
-import { makeCase, makeRawSeeds, makeSeeds } from "../src/testing/mutations.ts";
+import { extractNativeFiles } from "../src/native/native-files.ts";
+import { makeCase, makeRawSeeds, makeSeeds } from "../src/testing/makers/mutations.ts";
 
 const TIMEOUT_MS = 20_000;
 const MAX_DURATION_MS = 12 * 3_600_000;

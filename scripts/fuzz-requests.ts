@@ -14,10 +14,10 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { install, until } from "../src/e2e/kit.ts";
 import { descendantsOf, footprintOf, isAlive } from "../src/e2e/processes.ts";
-import { createAnswerCheck, type Verdict } from "../src/testing/answer-check.ts";
-import { exchange } from "../src/testing/raw-http.ts";
-import { createRequestFuzz, type FuzzedRequest } from "../src/testing/request-fuzz.ts";
-import { openFuzzWorld } from "../src/testing/request-fuzz-world.ts";
+import { createAnswerCheck, type Verdict } from "../src/testing/answers/answer-check.ts";
+import { exchange } from "../src/testing/answers/raw-http.ts";
+import { createRequestFuzz, type FuzzedRequest } from "../src/testing/answers/request-fuzz.ts";
+import { openFuzzWorld } from "../src/testing/answers/request-fuzz-world.ts";
 
 const { values } = parseArgs({
   options: {

@@ -21,8 +21,15 @@ import { ERROR_TABLE } from "../src/domain/errors.ts";
 import { type Installation, install, type RunningServer, until } from "../src/e2e/kit.ts";
 import { descendantsOf, footprintOf, isAlive } from "../src/e2e/processes.ts";
 import { ErrorObject, Upload, UploadCreated } from "../src/http/wire/schemas.ts";
-import { seededRandom } from "../src/testing/audio-makers.ts";
-import { below, makeCase, makeSeeds, OTHER_FILES, type Random, type Seed } from "../src/testing/mutations.ts";
+import { seededRandom } from "../src/testing/makers/audio-makers.ts";
+import {
+  below,
+  makeCase,
+  makeSeeds,
+  OTHER_FILES,
+  type Random,
+  type Seed,
+} from "../src/testing/makers/mutations.ts";
 
 const { values } = parseArgs({
   options: {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { samplePath } from "../src/e2e/samples.ts";
-import { programEnvironment } from "../src/testing/test-variables.ts";
+import { programEnvironment } from "../src/testing/rules/test-variables.ts";
 import { carriedWhisperBase } from "./models/carried.ts";
 
 /**

@@ -12,13 +12,13 @@ import {
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "../package.json" with { type: "json" };
-import { renderLicences } from "../src/cli/licenses.ts";
+import { renderLicences } from "../src/cli/appliance/licenses.ts";
+import type { Parts } from "../src/executable/parts.ts";
 import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
-import type { Parts } from "../src/parts.ts";
+import { BACKENDS, type Backend, buildBackend } from "../src/native/build/backend.ts";
+import { buildFfmpeg } from "../src/native/build/ffmpeg.ts";
+import { hostToolchain, releaseToolchain, TARGETS, type Target } from "../src/native/build/toolchain.ts";
 import { buildExecutable } from "./build.ts";
-import { BACKENDS, type Backend, buildBackend } from "./native/backend.ts";
-import { buildFfmpeg } from "./native/ffmpeg.ts";
-import { hostToolchain, releaseToolchain, TARGETS, type Target } from "./native/toolchain.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
 import { CHECKSUMS, layOutBackend, layOutBundle, writeChecksums } from "./release/bundle.ts";
 import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";

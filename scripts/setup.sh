@@ -138,7 +138,7 @@ shruti_node_modules() {
   wanted="$(cd "$SHRUTI_ROOT" && cat package.json bun.lock patches/* 2>/dev/null | cksum)"
   if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then return 0; fi
   echo "setup: installing node_modules"
-  # No package's own script runs, because scripts/native builds the native parts.
+  # No package's own script runs, because src/native/build builds the native parts.
   # Bun says that it has blocked the scripts, as if something were wrong.
   (cd "$SHRUTI_ROOT" && bun install --frozen-lockfile --ignore-scripts | sed '/^Blocked [0-9]* postinstall/d') || return 1
   echo "$wanted" >"$stamp"

@@ -3,7 +3,7 @@ declare module "*/standalone.js" {
   const path: string;
   export default path;
 }
-/** The list of the executable's parts (src/parts.ts). */
+/** The list of the executable's parts (src/executable/parts.ts). */
 declare module "#shruti-parts" {
   const path: string;
   export default path;

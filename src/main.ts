@@ -31,7 +31,7 @@ if (process.argv[2] === WORKER_COMMAND) {
   // A log line that cannot be written, such as on a full disk, is lost. It must not end the program or change its status.
   process.stderr.on("error", () => {});
   const { runCli } = await import("./cli/program.ts");
-  const { openQuestions } = await import("./cli/ask.ts");
+  const { openQuestions } = await import("./cli/frame/ask.ts");
   process.exitCode = await runCli(process.argv.slice(2), {
     ask: openQuestions(),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,

@@ -2,8 +2,8 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { CDPSession } from "playwright-core";
 import { install } from "../../src/e2e/kit.ts";
-import { openConsoleBrowser, signInWith } from "../../src/testing/console-browser.ts";
-import { CONVERSATION, madeTranscript, showMade } from "../../src/testing/console-transcripts.ts";
+import { openConsoleBrowser, signInWith } from "../../src/testing/console/console-browser.ts";
+import { CONVERSATION, madeTranscript, showMade } from "../../src/testing/console/console-transcripts.ts";
 import { buildConsole } from "../console.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { LabelledSpan } from "../../src/testing/der.ts";
+import type { LabelledSpan } from "../../src/testing/kits/der.ts";
 
 /** Makes conversations from single utterances, so that the speaker is known at each time. */
 

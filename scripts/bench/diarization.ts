@@ -11,10 +11,10 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { diarizeAcoustically } from "../../src/engine/diarization/diarize.ts";
-import { extractNativeFiles } from "../../src/engine/native-files.ts";
+import { diarizeAcoustically } from "../../src/diarization/diarize.ts";
 import { openVad } from "../../src/engine/vad/vad.ts";
-import { type DerScore, parseRttm, scoreDiarization, sumScores } from "../../src/testing/der.ts";
+import { extractNativeFiles } from "../../src/native/native-files.ts";
+import { type DerScore, parseRttm, scoreDiarization, sumScores } from "../../src/testing/kits/der.ts";
 import {
   type Conversation,
   converse,

@@ -31,7 +31,7 @@
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { programEnvironment } from "../../src/testing/test-variables.ts";
+import { programEnvironment } from "../../src/testing/rules/test-variables.ts";
 import { halfSilent, repeated } from "./engine/audio.ts";
 import { type Bench, runBench } from "./engine/bench.ts";
 import { besideFullLoad, timeRequests } from "./engine/beside-load.ts";

@@ -5,7 +5,7 @@ import { installFleet, workersPresent } from "../../src/e2e/fleet-kit.ts";
 import { type RunningServer, uploaded } from "../../src/e2e/kit.ts";
 import { descendantsOf } from "../../src/e2e/processes.ts";
 import { concatenated } from "../../src/e2e/samples.ts";
-import { encodeFormat } from "../../src/testing/audio-makers.ts";
+import { encodeFormat } from "../../src/testing/makers/audio-makers.ts";
 
 /**
  * Measures what preparing on workers saves the control plane: the processor time of `shruti serve` with all its child

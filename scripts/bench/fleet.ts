@@ -17,7 +17,7 @@ import type { InstalledModel } from "../../src/domain/model.ts";
 import type { ChunkJob } from "../../src/engine/protocol.ts";
 import type { Fleet } from "../../src/fleet/control/open-fleet.ts";
 import { sha256Hex } from "../../src/lib/sha256.ts";
-import { openControlOf, openFleetWorld } from "../../src/testing/fleet-harness.ts";
+import { openControlOf, openFleetWorld } from "../../src/testing/kits/fleet-harness.ts";
 
 const { values } = parseArgs({
   options: {

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath, openDatabase } from "../../src/store/database.ts";
-import { openTestApp, type TestAppOptions } from "../../src/testing/open-test-app.ts";
-import { clientOf, forever } from "../../src/testing/scheduler-kit.ts";
-import { createScriptedEngine, scriptedAudio } from "../../src/testing/scripted-engine.ts";
+import { openTestApp, type TestAppOptions } from "../../src/testing/kits/open-test-app.ts";
+import { clientOf, forever } from "../../src/testing/kits/scheduler-kit.ts";
+import { createScriptedEngine, scriptedAudio } from "../../src/testing/kits/scripted-engine.ts";
 import { round, watchPauses } from "./watch-pauses.ts";
 
 /**

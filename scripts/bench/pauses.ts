@@ -6,9 +6,9 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createRowCheckpoint } from "../../src/scheduler/row-checkpoint.ts";
 import { createGroupCommit } from "../../src/store/group-commit.ts";
 import { findTranscription, moveTranscription } from "../../src/store/transcriptions.ts";
-import { openTestApp, type TestAppOptions } from "../../src/testing/open-test-app.ts";
-import { clientOf, forever } from "../../src/testing/scheduler-kit.ts";
-import { createScriptedEngine, scriptedAudio } from "../../src/testing/scripted-engine.ts";
+import { openTestApp, type TestAppOptions } from "../../src/testing/kits/open-test-app.ts";
+import { clientOf, forever } from "../../src/testing/kits/scheduler-kit.ts";
+import { createScriptedEngine, scriptedAudio } from "../../src/testing/kits/scripted-engine.ts";
 import { round, TICK_MS, watchPauses } from "./watch-pauses.ts";
 
 /**

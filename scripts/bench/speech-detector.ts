@@ -7,9 +7,9 @@
 import { parseArgs } from "node:util";
 import { Vad } from "sherpa-onnx-node";
 import { pcmOf } from "../../src/e2e/samples.ts";
-import { extractNativeFiles } from "../../src/engine/native-files.ts";
-import { openSilero, SILERO_WINDOW_SAMPLES } from "../../src/engine/vad/silero.ts";
-import { SILERO_ONNX } from "../native/silero.ts";
+import { SILERO_ONNX } from "../../src/native/build/silero.ts";
+import { extractNativeFiles } from "../../src/native/native-files.ts";
+import { openSilero, SILERO_WINDOW_SAMPLES } from "../../src/native/silero/silero.ts";
 import { denseSpeech, repeated } from "./engine/audio.ts";
 
 const { values: options } = parseArgs({

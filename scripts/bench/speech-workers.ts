@@ -9,8 +9,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodeAudio } from "../../src/engine/audio/decode.ts";
-import { extractNativeFiles } from "../../src/engine/native-files.ts";
 import { createPool } from "../../src/engine/workers/pool.ts";
+import { extractNativeFiles } from "../../src/native/native-files.ts";
 import { chunkLimits } from "../../src/pipeline/chunks.ts";
 
 const [count = 4, processes = [1, 2]] = [

@@ -7,7 +7,7 @@
  *
  * Beside each recording (a file of any form that the decoder reads, or a folder with several) is `<name>.json`, a list of
  * utterances with `start` and `end` in seconds and `ref`, or `<name>.txt`, its words. Without `--weights` (a ggml file), Shruti
- * uses the model that it carries. `--whisper-cli` names whisper.cpp's program (`bun scripts/native/whisper.ts --peers`
+ * uses the model that it carries. `--whisper-cli` names whisper.cpp's program (`bun src/native/build/whisper.ts --peers`
  * builds it). `--python` names a Python with faster-whisper, and `--ctranslate2` its form of the weights.
  *
  * Each round runs all programs in turn on all recordings; times are sums over recordings, of the median round. Those of Shruti
@@ -21,7 +21,7 @@ import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { basename, dirname, extname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { decodeAudio } from "../../src/engine/audio/decode.ts";
-import { extractNativeFiles } from "../../src/engine/native-files.ts";
+import { extractNativeFiles } from "../../src/native/native-files.ts";
 import { writeWav } from "./engine/audio.ts";
 import { median } from "./median.ts";
 import { fasterWhisper, type Program, type Run, shruti, whisperCli } from "./speech/programs.ts";

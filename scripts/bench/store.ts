@@ -27,7 +27,7 @@ import { auditLedger } from "../../src/store/ledger-audit.ts";
 import { packResult } from "../../src/store/results.ts";
 import { findTranscription, listTranscriptions } from "../../src/store/transcriptions.ts";
 import { listUsageEvents } from "../../src/store/usage.ts";
-import { testConfig } from "../../src/testing/test-config.ts";
+import { testConfig } from "../../src/testing/kits/test-config.ts";
 
 const ORGANIZATIONS = 100;
 const RUNS = 300;

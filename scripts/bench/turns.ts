@@ -1,4 +1,4 @@
-import { createSlots, type Slot } from "../../src/scheduler/slots.ts";
+import { createSlots, type Slot } from "../../src/admission/slots.ts";
 
 /**
  * Measures how long the choice of the next chunk takes as the number of slots grows: as many recordings of an hour as the

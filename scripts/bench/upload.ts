@@ -22,7 +22,7 @@ import { freeBytesOf } from "../../src/lib/disk-space.ts";
 import { median } from "./median.ts";
 
 const MIB = 1024 * 1024;
-const SERVER = join(import.meta.dir, "../../src/testing/upload-bench.ts");
+const SERVER = join(import.meta.dir, "../../src/testing/kits/upload-bench.ts");
 const TUS_CHUNK = 8 * MIB;
 
 type Child = { process: Bun.Subprocess<"ignore", "pipe", "inherit">; url: string };

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import type { BuildFacts, Parts } from "../../src/parts.ts";
-import type { NativeBuild } from "../native/assets.ts";
+import type { BuildFacts, Parts } from "../../src/executable/parts.ts";
+import type { NativeBuild } from "../../src/native/build/assets.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** The one place of the product's licence. package.json has its SPDX name. */

@@ -15,12 +15,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { renderLicences } from "../../src/cli/licenses.ts";
+import { renderLicences } from "../../src/cli/appliance/licenses.ts";
 import { renderConfigToEdit } from "../../src/config/render.ts";
+import type { Parts } from "../../src/executable/parts.ts";
 import { renderChecksums } from "../../src/lib/checksums.ts";
 import { signMessage } from "../../src/lib/signatures.ts";
-import type { Parts } from "../../src/parts.ts";
-import { run } from "../native/run.ts";
+import { run } from "../../src/native/build/run.ts";
 import { LICENCE_FILE } from "./build-facts.ts";
 import { requestFor } from "./checksum-request.ts";
 import { layOutDocuments } from "./documents.ts";

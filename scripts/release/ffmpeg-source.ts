@@ -1,6 +1,6 @@
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { DECODER } from "../native/decoder.ts";
+import { DECODER } from "../../src/native/build/decoder.ts";
 import { standardText } from "./licence-texts.ts";
 
 const SOURCES = join(import.meta.dirname, "../../node_modules/libav.js/sources");

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Part } from "../../src/parts.ts";
+import type { Part } from "../../src/executable/parts.ts";
+import { vulkanHeadersVersion } from "../../src/native/build/backend.ts";
 import { CARRIED_NETS } from "../../src/services/models/carried-nets.ts";
 import { carriedWhisperBase } from "../models/carried.ts";
-import { vulkanHeadersVersion } from "../native/backend.ts";
 import { ffmpegRelease } from "./ffmpeg-source.ts";
 import { keptText, licenceFilesIn, standardText } from "./licence-texts.ts";
 import type { PartWithTexts } from "./npm-parts.ts";

@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import lock from "../../bun.lock";
-import type { Part } from "../../src/parts.ts";
+import type { Part } from "../../src/executable/parts.ts";
+import { run } from "../../src/native/build/run.ts";
 import { buildConsole } from "../console.ts";
-import { run } from "../native/run.ts";
 import { licenceFilesIn, standardText } from "./licence-texts.ts";
 
 const ROOT = join(import.meta.dirname, "../..");

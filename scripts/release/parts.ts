@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Parts } from "../../src/parts.ts";
+import type { Parts } from "../../src/executable/parts.ts";
 import { buildFacts, productLicence } from "./build-facts.ts";
 import { bunParts } from "./bun-parts.ts";
 import { textKey } from "./licence-texts.ts";
@@ -8,7 +8,7 @@ import { demoModel, nativeParts, speakerNets, whisperBase, whisperVocabularies }
 import { npmParts, type PartWithTexts } from "./npm-parts.ts";
 
 export type PartsOptions = {
-  /** The file to write; src/parts.ts embeds it. */
+  /** The file to write; src/executable/parts.ts embeds it. */
   path: string;
   /** Folder of the native files. */
   native: string;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
-import type { Part, Parts } from "../../src/parts.ts";
+import type { Part, Parts } from "../../src/executable/parts.ts";
 
 const TYPES = {
   npm: Enums.ComponentType.Library,

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { appendFile } from "node:fs/promises";
-import { renderSeal } from "../../src/lib/seal.ts";
+import { renderSeal } from "../../src/executable/seal.ts";
 
 /** Appends the seal to a finished executable, with which `shruti doctor --self` finds damage. */
 export async function seal(path: string): Promise<void> {

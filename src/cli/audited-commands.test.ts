@@ -16,11 +16,11 @@ import { reserveCredit } from "../store/ledger.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { insertTranscription } from "../store/transcriptions.ts";
 import { insertUpload } from "../store/uploads.ts";
-import { insertEndpoint, insertEvent } from "../store/webhooks.ts";
-import { closeForgotten } from "../testing/forgotten-connections.ts";
-import { hasAction } from "../testing/generated-tables.ts";
-import { runCaptured } from "../testing/run-cli.ts";
-import { pathOf } from "./command-tree.ts";
+import { closeForgotten } from "../testing/kits/forgotten-connections.ts";
+import { runCaptured } from "../testing/kits/run-cli.ts";
+import { hasAction } from "../testing/rules/generated-tables.ts";
+import { insertEndpoint, insertEvent } from "../webhooks/event-rows.ts";
+import { pathOf } from "./frame/command-tree.ts";
 import { buildProgram } from "./program.ts";
 
 /** Every command is run once. What changes something must leave exactly the entries that are named here. */

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { BuildFacts } from "../parts.ts";
+import type { BuildFacts } from "../executable/parts.ts";
 import { createApiKeyService } from "../services/api-keys.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { insertUsageEvent } from "../store/usage.ts";
-import { closeForgotten } from "../testing/forgotten-connections.ts";
-import { manualClock } from "../testing/manual-clock.ts";
-import { runCaptured } from "../testing/run-cli.ts";
+import { closeForgotten } from "../testing/kits/forgotten-connections.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
+import { runCaptured } from "../testing/kits/run-cli.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-cli-"));
 const dataDir = join(folder, "data");

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TEST_VARIABLES } from "../testing/test-variables.ts";
+import { TEST_VARIABLES } from "../testing/rules/test-variables.ts";
 import { loadConfig, readConfig } from "./load.ts";
 import { renderConfig, renderConfigToEdit } from "./render.ts";
 

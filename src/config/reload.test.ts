@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { openTestApp } from "../testing/open-test-app.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { openTestApp } from "../testing/kits/open-test-app.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
 import { changesBetween, RELOADED, takeOver } from "./reload.ts";
 import { CONFIG_SCHEMA, type Config } from "./schema.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readDocument } from "../testing/documents.ts";
+import { readDocument } from "../testing/rules/documents.ts";
 import {
   RAW_EXTENSIONS,
   type RawFormat,

@@ -25,7 +25,7 @@ export const RAW_DEMUXERS = [
 ] as const;
 type Demuxer = (typeof RAW_DEMUXERS)[number];
 
-/** Bounds of the decoder: `MIN_RATE_HZ`, `MAX_RATE_HZ` and `MAX_CHANNELS` in scripts/native/decoder/decoder.h. */
+/** Bounds of the decoder: `MIN_RATE_HZ`, `MAX_RATE_HZ` and `MAX_CHANNELS` in src/native/decoder/decoder.h. */
 export const RAW_RATE_HZ = { min: 4_000, max: 768_000 };
 export const RAW_CHANNELS = 32;
 

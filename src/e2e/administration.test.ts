@@ -2,7 +2,7 @@ import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { programEnvironment } from "../testing/test-variables.ts";
+import { programEnvironment } from "../testing/rules/test-variables.ts";
 import { type Installation, install, until } from "./kit.ts";
 import { descendantsOf } from "./processes.ts";
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
-import { RELEASE_GLIBC, releaseToolchain } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
-import { programEnvironment } from "../testing/test-variables.ts";
+import { isNewerVersion, newestGlibcOf } from "../native/build/glibc.ts";
+import { RELEASE_GLIBC, releaseToolchain } from "../native/build/toolchain.ts";
+import { programEnvironment } from "../testing/rules/test-variables.ts";
 import { elfFilesOf, RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, uploaded } from "./kit.ts";
@@ -84,7 +84,7 @@ describe.skipIf(because !== undefined)(`on 64-bit ARM (needs ${because ?? "an em
   test.each(PROCESSORS)(
     "%s: the code for %s is chosen, and a sample has its words",
     async (processor, chosen) => {
-      const child = join(ROOT, "src/testing/whisper-test-child.ts");
+      const child = join(ROOT, "src/testing/programs/whisper-test-child.ts");
       const { runtime = "" } = await releaseToolchain("linux-arm64");
       const described = await output(processor, runtime, child, PARTS, "describe", '{"models":[]}');
       expect(JSON.parse(described)).toMatchObject({ cpuVariant: chosen });

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TranscriptionResult, UploadCreated } from "../http/wire/schemas.ts";
-import { ApiError } from "../testing/api-client.ts";
+import { ApiError } from "../testing/answers/api-client.ts";
 import { type Installation, install, type RunningServer, reached } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 

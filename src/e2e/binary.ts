@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type ElfFile, elfFilesIn } from "../../scripts/native/glibc.ts";
-import type { Target } from "../../scripts/native/toolchain.ts";
+import { type ElfFile, elfFilesIn } from "../native/build/glibc.ts";
+import type { Target } from "../native/build/toolchain.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const BINARY = join(ROOT, "dist/shruti");

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { backendMark } from "../engine/backend-files.ts";
+import { backendMark } from "../native/backend-files.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, until } from "./kit.ts";
 import { sampleBytes, utterancesIn } from "./samples.ts";

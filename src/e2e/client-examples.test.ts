@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ROOT } from "../testing/documents.ts";
+import { ROOT } from "../testing/rules/documents.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
 
 /** The example clients of the documentation against the executable. */

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { SCOPES } from "../domain/api-key.ts";
-import { findChromium } from "../testing/chromium.ts";
-import { type ConsoleBrowser, openConsoleBrowser } from "../testing/console-browser.ts";
-import { type Receiver, startReceiver } from "../testing/webhook-kit.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { type ConsoleBrowser, openConsoleBrowser } from "../testing/console/console-browser.ts";
+import { type Receiver, startReceiver } from "../testing/kits/webhook-kit.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 

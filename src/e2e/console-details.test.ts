@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { findChromium } from "../testing/chromium.ts";
-import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
-import { madeTranscript, showMade } from "../testing/console-transcripts.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console/console-browser.ts";
+import { madeTranscript, showMade } from "../testing/console/console-transcripts.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 
 /** What a transcript in the console does for people who listen, look and type in different ways, in a real browser. */

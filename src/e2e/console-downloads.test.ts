@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { findChromium } from "../testing/chromium.ts";
+import { findChromium } from "../testing/console/chromium.ts";
 import {
   type ConsoleBrowser,
   downloaded,
   openConsoleBrowser,
   signInWith,
-} from "../testing/console-browser.ts";
-import { madeTranscript, showMade } from "../testing/console-transcripts.ts";
+} from "../testing/console/console-browser.ts";
+import { madeTranscript, showMade } from "../testing/console/console-transcripts.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import type { Transcription } from "../http/wire/schemas.ts";
-import { findChromium } from "../testing/chromium.ts";
-import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
-import { madeTranscript } from "../testing/console-transcripts.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console/console-browser.ts";
+import { madeTranscript } from "../testing/console/console-transcripts.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 

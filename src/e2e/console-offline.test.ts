@@ -2,9 +2,9 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import type { CDPSession } from "playwright-core";
 import { LANGUAGES } from "../domain/languages.ts";
-import { findChromium } from "../testing/chromium.ts";
-import { openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
-import { madeTranscript, showMade } from "../testing/console-transcripts.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { openConsoleBrowser, signInWith } from "../testing/console/console-browser.ts";
+import { madeTranscript, showMade } from "../testing/console/console-transcripts.ts";
 import { type Walk, walkConsole } from "./console-walk.ts";
 import { install } from "./kit.ts";
 

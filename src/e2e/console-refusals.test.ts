@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { findChromium } from "../testing/chromium.ts";
-import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console/console-browser.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findChromium } from "../testing/chromium.ts";
-import { showMadeAdmin } from "../testing/console-admin.ts";
-import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { showMadeAdmin } from "../testing/console/console-admin.ts";
+import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console/console-browser.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { findChromium } from "../testing/chromium.ts";
-import { type ConsoleBrowser, openConsoleBrowser } from "../testing/console-browser.ts";
-import { madeTranscript, showMade } from "../testing/console-transcripts.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { type ConsoleBrowser, openConsoleBrowser } from "../testing/console/console-browser.ts";
+import { madeTranscript, showMade } from "../testing/console/console-transcripts.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 
 /** What a person types in the console is not lost, in a real browser, on the compiled executable. */

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
-import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
-import { madeTranscript, SCRIPTS, showMade } from "../testing/console-transcripts.ts";
+import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console/console-browser.ts";
+import { madeTranscript, SCRIPTS, showMade } from "../testing/console/console-transcripts.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 

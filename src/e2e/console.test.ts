@@ -3,15 +3,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Download, Page } from "playwright-core";
-import { findChromium } from "../testing/chromium.ts";
-import { ADMIN_VIEWS, showMadeAdmin } from "../testing/console-admin.ts";
+import { findChromium } from "../testing/console/chromium.ts";
+import { ADMIN_VIEWS, showMadeAdmin } from "../testing/console/console-admin.ts";
 import {
   type ConsoleBrowser,
   downloaded,
   openConsoleBrowser,
   signInWith,
-} from "../testing/console-browser.ts";
-import { CONVERSATION, madeTranscript, SCRIPTS, showMade } from "../testing/console-transcripts.ts";
+} from "../testing/console/console-browser.ts";
+import { CONVERSATION, madeTranscript, SCRIPTS, showMade } from "../testing/console/console-transcripts.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { formatOf, pcmOf, samplePath, utterancesIn, wavFile } from "./samples.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
-import { auditDeliveries, killAtRandom } from "../testing/webhook-crash.ts";
-import { startReceiver } from "../testing/webhook-kit.ts";
+import { auditDeliveries, killAtRandom } from "../testing/kits/webhook-crash.ts";
+import { startReceiver } from "../testing/kits/webhook-kit.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes, utterancesIn } from "./samples.ts";
 import { type Customer, createTraffic } from "./traffic.ts";

@@ -1,7 +1,7 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { isAuthentic, type Receiver, startReceiver } from "../testing/webhook-kit.ts";
+import { isAuthentic, type Receiver, startReceiver } from "../testing/kits/webhook-kit.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 

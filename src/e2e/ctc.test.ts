@@ -3,9 +3,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from "node:path";
 import type { ModelList, TranscriptionResult } from "../http/wire/schemas.ts";
 import { wordErrors } from "../pipeline/wer.ts";
-import type { ApiClient } from "../testing/api-client.ts";
-import { bandNormModel, ctcModel } from "../testing/onnx-makers.ts";
-import { separation, TINY_CTC, type TinyRecording, tinyRecordings } from "../testing/tiny-ctc.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
+import { bandNormModel, ctcModel } from "../testing/makers/onnx-makers.ts";
+import { separation, TINY_CTC, type TinyRecording, tinyRecordings } from "../testing/makers/tiny-ctc.ts";
 import {
   type Installation,
   install,

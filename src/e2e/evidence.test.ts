@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { openApplianceKey } from "../services/signed/appliance-key.ts";
 import type { Evidence } from "../services/signed/evidence.ts";
 import { canonicalJson, type SignedDocument, signDocument } from "../services/signed/signed-documents.ts";
-import type { ApiClient } from "../testing/api-client.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { sampleBytes, samplePath } from "./samples.ts";
 

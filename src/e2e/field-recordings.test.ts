@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI, { toFile } from "openai";
-import type { ApiClient } from "../testing/api-client.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
 import { samplePath, utterancesIn, wordsIn } from "./samples.ts";
 import { asChannels, tone, wavOf } from "./sounds.ts";

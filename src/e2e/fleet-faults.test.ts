@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { errorMessage } from "../lib/error-message.ts";
 import { sha256OfFile } from "../store/file-hash.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import {
   CUTS,
   FAULTS,
@@ -20,7 +20,7 @@ import { concatenated, secondsOf } from "./samples.ts";
 /**
  * Faults of a fleet of real processes under load: the executable, Debian's messaging server, and workers. In the short
  * form the workers are the executable, too. The long form has many chunks, so its workers wait instead of recognizing
- * (`testing/scripted-fleet-worker.ts`): `SHRUTI_FLEET_ROUNDS=500` random faults of all kinds, shared out over
+ * (`testing/programs/scripted-fleet-worker.ts`): `SHRUTI_FLEET_ROUNDS=500` random faults of all kinds, shared out over
  * `SHRUTI_FLEET_INSTALLATIONS` at once. The last lines of the output have the numbers. With `SHRUTI_FLEET_SUMS=FILE` a
  * long form can run in parts: each adds its numbers to the file, also when it fails, and prints the sums.
  */

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readServerStatus } from "../cli/status-file.ts";
-import { freePorts, type NatsServer, startNats } from "../testing/nats-server.ts";
-import { openPartition, type Partition } from "../testing/partition.ts";
-import type { ScriptedWorker } from "../testing/scripted-fleet-worker.ts";
+import { readServerStatus } from "../server/status-file.ts";
+import { freePorts, type NatsServer, startNats } from "../testing/boxes/nats-server.ts";
+import { openPartition, type Partition } from "../testing/boxes/partition.ts";
+import type { ScriptedWorker } from "../testing/programs/scripted-fleet-worker.ts";
 import { type Installation, install, until } from "./kit.ts";
 
 /** An installation that is the control plane of a fleet, with a messaging server and workers on this machine. */
@@ -81,7 +81,7 @@ export type FleetOptions = {
 };
 
 const WORKERS_WITHIN_MS = 120_000;
-const SCRIPTED_WORKER = join(import.meta.dir, "../testing/scripted-fleet-worker.ts");
+const SCRIPTED_WORKER = join(import.meta.dir, "../testing/programs/scripted-fleet-worker.ts");
 
 export async function installFleet(options: FleetOptions = {}): Promise<FleetInstallation> {
   const [natsPort = 0, audioPort = 0] = await freePorts(2);

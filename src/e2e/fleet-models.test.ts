@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { NATS_SERVER } from "../testing/nats-server.ts";
-import { TINY_CTC, tinyRecordings } from "../testing/tiny-ctc.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
+import { TINY_CTC, tinyRecordings } from "../testing/makers/tiny-ctc.ts";
 import { installFleet } from "./fleet-kit.ts";
 import { until } from "./kit.ts";
 

@@ -10,8 +10,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ApiClient } from "../testing/api-client.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import { type FleetInstallation, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
 import { reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes } from "./samples.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { localCapacity } from "../engine/local-executor.ts";
 import { measureMachine } from "../engine/machine.ts";
 import { createModelNeeds } from "../engine/model-needs.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import { type FleetInstallation, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
 import { reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes, wordsIn } from "./samples.ts";

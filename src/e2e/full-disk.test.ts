@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { ApiError } from "../testing/api-client.ts";
-import { fillDisk, mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
+import { ApiError } from "../testing/answers/api-client.ts";
+import { fillDisk, mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/boxes/small-disk.ts";
 import { placeWithSmallDisk } from "./held-server.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes, wavFile } from "./samples.ts";

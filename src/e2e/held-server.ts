@@ -1,7 +1,7 @@
 import { Database, SQLiteError } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { mountSmallDisk } from "../testing/small-disk.ts";
+import { mountSmallDisk } from "../testing/boxes/small-disk.ts";
 import { placeBinary } from "./binary.ts";
 import type { RunningServer } from "./kit.ts";
 

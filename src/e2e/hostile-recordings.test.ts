@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ApiClient } from "../testing/api-client.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { descendantsOf } from "./processes.ts";
 import { samplePath, wordsIn } from "./samples.ts";

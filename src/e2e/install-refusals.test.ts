@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { seal } from "../../scripts/release/seal.ts";
-import { type InstallBox, mayOpenInstallBox, openInstallBox } from "../testing/install-box.ts";
+import { type InstallBox, mayOpenInstallBox, openInstallBox } from "../testing/boxes/install-box.ts";
 import { placeBinary } from "./binary.ts";
 
 /** install.sh on machines that do not fit: it gives the reason, ends with its status, and has changed nothing. */

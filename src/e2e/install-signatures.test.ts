@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { requestFor } from "../../scripts/release/checksum-request.ts";
 import { sha256Hex } from "../lib/sha256.ts";
-import { type InstallBox, mayOpenInstallBox, openInstallBox } from "../testing/install-box.ts";
+import { type InstallBox, mayOpenInstallBox, openInstallBox } from "../testing/boxes/install-box.ts";
 
 /** install.sh verifies the signature of a release with what the machine has, and never asks the newcomer. */
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Transcription } from "../http/wire/schemas.ts";
-import { type ApiClient, apiClient } from "../testing/api-client.ts";
+import { type ApiClient, apiClient } from "../testing/answers/api-client.ts";
 import { placeBinary } from "./binary.ts";
 import { isAlive, processesFrom } from "./processes.ts";
 

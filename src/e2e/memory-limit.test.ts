@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeBenchModel } from "../../scripts/bench/engine/bench-model.ts";
-import { openMemoryGroup } from "../testing/memory-group.ts";
+import { openMemoryGroup } from "../testing/boxes/memory-group.ts";
 import { type Installation, install } from "./kit.ts";
 import { concatenated } from "./samples.ts";
 

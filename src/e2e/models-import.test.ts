@@ -7,8 +7,8 @@ import {
   makeWords,
   SMALL_SHAPE,
   writeCheckpoint,
-} from "../testing/checkpoint-makers.ts";
-import { demoTensors } from "../testing/demo-checkpoint.ts";
+} from "../testing/makers/checkpoint-makers.ts";
+import { demoTensors } from "../testing/makers/demo-checkpoint.ts";
 import { type Installation, install, until } from "./kit.ts";
 import { descendantsOf, isAlive } from "./processes.ts";
 

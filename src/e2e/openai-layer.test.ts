@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import OpenAI, { toFile } from "openai";
-import { ROOT } from "../testing/documents.ts";
+import { ROOT } from "../testing/rules/documents.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
 
 /** The executable and OpenAI's own client. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { functionOffset } from "../testing/elf.ts";
+import { functionOffset } from "../testing/makers/elf.ts";
 import { RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
@@ -47,7 +47,7 @@ async function findings(): Promise<Finding[]> {
 
 /** Returns the names of this processor's libraries, best first. */
 function usableCode(): string[] {
-  const script = join(import.meta.dirname, "../testing/whisper-test-child.ts");
+  const script = join(import.meta.dirname, "../testing/programs/whisper-test-child.ts");
   const native = join(import.meta.dirname, "../../build/native-linux-x64");
   const { stdout } = Bun.spawnSync([process.execPath, script, native, "describe", '{"models":[]}']);
   const { cpuVariant, plainerVariants } = JSON.parse(stdout.toString());

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { packageManager } from "../../package.json" with { type: "json" };
-import { ROOT, readDocument, sectionsOf } from "../testing/documents.ts";
+import { ROOT, readDocument, sectionsOf } from "../testing/rules/documents.ts";
 import { placeBinary } from "./binary.ts";
 import { processesFrom } from "./processes.ts";
 

@@ -1,4 +1,4 @@
-import { ApiError } from "../testing/api-client.ts";
+import { ApiError } from "../testing/answers/api-client.ts";
 
 /** Describes the refusal of a request: status, code and detail, or "accepted". */
 export async function refusal(request: Promise<unknown>): Promise<string> {

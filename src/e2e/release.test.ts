@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
-import { machineProcessorCode } from "../../scripts/native/processor-code.ts";
-import { RELEASE_GLIBC } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
+import { isNewerVersion, newestGlibcOf } from "../native/build/glibc.ts";
+import { machineProcessorCode } from "../native/build/processor-code.ts";
+import { RELEASE_GLIBC } from "../native/build/toolchain.ts";
 import { elfFilesOf, RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install } from "./kit.ts";
@@ -32,7 +32,7 @@ test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {
 });
 
 test("its code for this processor is what a build for this machine would have", async () => {
-  const child = join(ROOT, "src/testing/whisper-test-child.ts");
+  const child = join(ROOT, "src/testing/programs/whisper-test-child.ts");
   const command = [process.execPath, child, PARTS, "describe", '{"models":[]}'];
   const { cpuVariant } = await Bun.spawn(command, { stdout: "pipe" }).stdout.json();
   expect(cpuVariant).toBe(machineProcessorCode(process.arch, readFileSync("/proc/cpuinfo", "utf8"))[0]);
@@ -50,10 +50,10 @@ describe("its native parts pass the tests of this machine's", () => {
     "src/engine/whisper/weights.test.ts",
     "src/engine/whisper/precision.test.ts",
     "src/engine/whisper/processor-code.test.ts",
-    "src/engine/vad/silero.test.ts",
+    "src/native/silero/silero.test.ts",
     "src/engine/audio/decode.test.ts",
-    "src/engine/onnx/onnx-addon.test.ts",
-    "src/engine/diarization/diarize-neural.test.ts",
+    "src/native/onnx/onnx-addon.test.ts",
+    "src/diarization/diarize-neural.test.ts",
   ])(
     "%s",
     async (file) => {

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { makeCertificates } from "../testing/webhook-kit.ts";
+import { makeCertificates } from "../testing/kits/webhook-kit.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 

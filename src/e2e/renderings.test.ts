@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
-import { type ApiClient, apiClient } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { runCaptured } from "../testing/run-cli.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
-import { parseSrt, parseVtt } from "../testing/subtitle-parsers.ts";
+import { type ApiClient, apiClient } from "../testing/answers/api-client.ts";
+import { parseSrt, parseVtt } from "../testing/answers/subtitle-parsers.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { runCaptured } from "../testing/kits/run-cli.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Compares one result in each format, over HTTP and from the command line. */
 

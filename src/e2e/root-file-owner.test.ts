@@ -17,7 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { bandNormModel, emptyModel, SEGMENTATION_METADATA } from "../testing/onnx-makers.ts";
+import { bandNormModel, emptyModel, SEGMENTATION_METADATA } from "../testing/makers/onnx-makers.ts";
 import { type Installation, install, until } from "./kit.ts";
 import { mappedFiles, processesFrom } from "./processes.ts";
 import { samplePath } from "./samples.ts";

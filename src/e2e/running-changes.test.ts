@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { ModelList } from "../http/wire/schemas.ts";
-import type { ApiClient } from "../testing/api-client.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { argumentsOf, descendantsOf, footprintOf } from "./processes.ts";

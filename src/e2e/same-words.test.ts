@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Precision } from "../engine/protocol.ts";
 import { systemClock } from "../lib/clock.ts";
-import { openLocalTranscriber } from "../local.ts";
 import type { ResultBody } from "../pipeline/render.ts";
 import { type ErrorRate, sumErrors, wordErrors } from "../pipeline/wer.ts";
-import { seededRandom } from "../testing/audio-makers.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { openLocalTranscriber } from "../programs/local.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
+import { seededRandom } from "../testing/makers/audio-makers.ts";
 import { sampleNames, utterancesIn } from "./samples.ts";
 import { fromDb, type Sound, sampleSound, wavOf } from "./sounds.ts";
 

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SEAL_BYTES } from "../lib/seal.ts";
+import { SEAL_BYTES } from "../executable/seal.ts";
 import { upToDateBinary } from "./binary.ts";
 
 /** `shruti doctor --self` finds each damage, or the executable cannot run at all: never exit status 0. */

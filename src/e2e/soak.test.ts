@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { ApiClient } from "../testing/api-client.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { descendantsOf, footprintOf } from "./processes.ts";
 import { sampleBytes } from "./samples.ts";

@@ -1,4 +1,4 @@
-import { seededRandom } from "../testing/audio-makers.ts";
+import { seededRandom } from "../testing/makers/audio-makers.ts";
 import { formatOf, pcmOf, wavFile } from "./samples.ts";
 
 /** Functions that make recordings with one fault each, from clean speech or synthesized. Samples are within −1 and 1. */

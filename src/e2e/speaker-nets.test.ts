@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readSample } from "../cli/trial-samples.ts";
+import { readSample } from "../cli/models/trial-samples.ts";
 import type { ModelList } from "../http/wire/schemas.ts";
 import { CARRIED_NETS } from "../services/models/carried-nets.ts";
-import type { ApiClient } from "../testing/api-client.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
 import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";
 import { descendantsOf, mappedFiles } from "./processes.ts";
 import { joined, type Sound, silence, wavOf } from "./sounds.ts";

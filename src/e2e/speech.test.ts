@@ -7,13 +7,13 @@ import type { RecognizedSegment } from "../domain/recognition.ts";
 import type { Warning } from "../domain/result.ts";
 import type { Mode } from "../domain/transcription.ts";
 import { systemClock } from "../lib/clock.ts";
-import { type LocalRequest, openLocalTranscriber } from "../local.ts";
 import { whisperFamily } from "../pipeline/families/whisper.ts";
 import { recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ResultBody } from "../pipeline/render.ts";
 import { assembleResult } from "../pipeline/stitch.ts";
 import { wordErrors } from "../pipeline/wer.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { type LocalRequest, openLocalTranscriber } from "../programs/local.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
 import { utterancesIn, wordsIn } from "./samples.ts";
 import {
   amplified,

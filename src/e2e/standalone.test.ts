@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { newestGlibc } from "../../scripts/native/glibc.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
+import { newestGlibc } from "../native/build/glibc.ts";
 import { upToDateBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { openSystemdBox, type SystemdBox } from "../testing/systemd-box.ts";
+import { openSystemdBox, type SystemdBox } from "../testing/boxes/systemd-box.ts";
 import { placeBinary } from "./binary.ts";
 import { until } from "./kit.ts";
 

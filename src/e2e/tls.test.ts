@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { apiClient } from "../testing/api-client.ts";
-import { makeCertificates } from "../testing/webhook-kit.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { makeCertificates } from "../testing/kits/webhook-kit.ts";
 import { type Installation, install, reached, until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { audioFilePath } from "../store/audio-files.ts";
-import { type ApiClient, ApiError } from "../testing/api-client.ts";
+import { type ApiClient, ApiError } from "../testing/answers/api-client.ts";
 import { until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 

@@ -1,4 +1,4 @@
-import { type ApiClient, ApiError } from "../testing/api-client.ts";
+import { type ApiClient, ApiError } from "../testing/answers/api-client.ts";
 import { type RunningServer, reached } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 import { requireDeleted, type Sending, send, settleSending } from "./traffic-sending.ts";

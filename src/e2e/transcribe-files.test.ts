@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { programEnvironment } from "../testing/test-variables.ts";
+import { programEnvironment } from "../testing/rules/test-variables.ts";
 import { upToDateBinary } from "./binary.ts";
 import { samplePath } from "./samples.ts";
 

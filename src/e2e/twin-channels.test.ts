@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { apiClient } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Recordings whose channels have the same sound. */
 

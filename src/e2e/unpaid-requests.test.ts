@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
-import { type ApiClient, ApiError, audioForm } from "../testing/api-client.ts";
-import { changingFlac, changingMp3, denseFlac, hugeIndexMp4 } from "../testing/bombs.ts";
+import { type ApiClient, ApiError, audioForm } from "../testing/answers/api-client.ts";
+import { changingFlac, changingMp3, denseFlac, hugeIndexMp4 } from "../testing/makers/bombs.ts";
 import { type Installation, install, type RunningServer, uploaded } from "./kit.ts";
 import { argumentsOf, cpuMsOf, descendantsOf } from "./processes.ts";
 import { sampleBytes } from "./samples.ts";

@@ -3,8 +3,8 @@ import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { buildExecutable } from "../../scripts/build.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
-import { type InstallBox, mayOpenInstallBox, openInstallBox } from "../testing/install-box.ts";
-import type { Fault } from "../testing/next-version.ts";
+import { type InstallBox, mayOpenInstallBox, openInstallBox } from "../testing/boxes/install-box.ts";
+import type { Fault } from "../testing/boxes/next-version.ts";
 import { placeBinary } from "./binary.ts";
 import { until } from "./kit.ts";
 
@@ -14,7 +14,7 @@ import { until } from "./kit.ts";
  */
 
 const SCRIPT = resolve(import.meta.dir, "../../install.sh");
-const NEXT_ENTRY = join(import.meta.dir, "../testing/next-version.ts");
+const NEXT_ENTRY = join(import.meta.dir, "../testing/boxes/next-version.ts");
 const SHRUTI = "/usr/local/bin/shruti";
 const CONFIG = "--config /etc/shruti/shruti.toml";
 const PORT = 18_000 + (process.pid % 10_000);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { getPriority } from "node:os";
 import { WORKER_COMMAND } from "../engine/protocol.ts";
-import type { ApiClient } from "../testing/api-client.ts";
-import { threadsOf } from "../testing/threads.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
+import { threadsOf } from "../testing/boxes/threads.ts";
 import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";
 import { argumentsOf, descendantsOf } from "./processes.ts";
 import { concatenated, sampleBytes } from "./samples.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { closeSync, fstatSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ApiClient } from "../testing/api-client.ts";
-import { type Receiver, startReceiver } from "../testing/webhook-kit.ts";
+import type { ApiClient } from "../testing/answers/api-client.ts";
+import { type Receiver, startReceiver } from "../testing/kits/webhook-kit.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 

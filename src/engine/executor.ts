@@ -14,7 +14,7 @@ export type Capacity = {
 
 /**
  * Runs chunks, on this machine or on others. Only the executor knows cores, processes and paths. It chooses threads, and
- * knows how long a chunk may take. `testing/executor-contract.ts` tests what every executor promises.
+ * knows how long a chunk may take. `testing/kits/executor-contract.ts` tests what every executor promises.
  */
 export type ChunkExecutor = {
   /**

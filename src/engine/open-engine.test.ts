@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../lib/log.ts";
-import { makeWav } from "../testing/audio-makers.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
+import { makeWav } from "../testing/makers/audio-makers.ts";
 import { openEngine } from "./open-engine.ts";
 
 test("an open engine follows limits.max_duration_seconds of a reloaded config", async () => {

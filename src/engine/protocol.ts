@@ -9,7 +9,7 @@ import type {
 import type { DescribedFile } from "../domain/model-hash.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
-import type { NativeFiles } from "./native-files.ts";
+import type { NativeFiles } from "../native/native-files.ts";
 
 export type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 

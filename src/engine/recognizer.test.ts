@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
 import { mappedFiles } from "../e2e/processes.ts";
 import { pcmOf } from "../e2e/samples.ts";
+import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 import type { ModelFamily } from "../pipeline/families/family.ts";
 import {
@@ -12,8 +13,7 @@ import {
   scriptedFamily,
   scriptedFiles,
   spawnScripted,
-} from "../testing/scripted-recognizer.ts";
-import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
+} from "../testing/kits/scripted-recognizer.ts";
 import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./workers/worker-host.ts";
 

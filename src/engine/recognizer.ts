@@ -1,6 +1,6 @@
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
-import type { NativeFiles } from "./native-files.ts";
+import type { NativeFiles } from "../native/native-files.ts";
 import type { ChunkThreads, DevicePreference, EngineInfo, Precision, SharedSteps } from "./protocol.ts";
 
 /**

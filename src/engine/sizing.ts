@@ -42,7 +42,7 @@ const CHUNKS_PER_LANE = 6;
  * measurement.
  */
 const MAX_AUTO_GPU_WORKERS = 4;
-/** Chunks of a step on a GPU (kMaxStepsOnGpu in scripts/native/whisper/steps/whisper-steps.h). */
+/** Chunks of a step on a GPU (kMaxStepsOnGpu in src/native/whisper/steps/whisper-steps.h). */
 const CHUNKS_PER_GPU_LANE = 8;
 /**
  * A chunk's own memory beside the shared weights where their form does not say it (model-needs.ts): a share of the

@@ -1,9 +1,9 @@
-import { readProcessor } from "./processor.ts";
+import { readProcessor } from "../native/processor.ts";
 import type { Precision, SharedSteps } from "./protocol.ts";
 import type { WhisperHead } from "./whisper/whisper-model-file.ts";
 
 /**
- * The kernel for few tokens (scripts/native/whisper/kernels/token-products.cpp) takes rows of whole blocks. On a GPU a
+ * The kernel for few tokens (src/native/whisper/kernels/token-products.cpp) takes rows of whole blocks. On a GPU a
  * token's part of a tensor must begin at a multiple of 256 bytes. Every width that OpenAI has published is a multiple.
  */
 const BLOCK = 64;

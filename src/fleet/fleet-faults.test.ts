@@ -2,6 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type ChunkJob, type ChunkOutcome, EngineError } from "../engine/protocol.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import {
   executorOf,
   fleetChunk,
@@ -13,10 +14,9 @@ import {
   said,
   until,
   working,
-} from "../testing/fleet-chunks.ts";
-import type { FleetWorld } from "../testing/fleet-harness.ts";
-import { setUpFleet } from "../testing/fleet-hooks.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
+} from "../testing/kits/fleet-chunks.ts";
+import type { FleetWorld } from "../testing/kits/fleet-harness.ts";
+import { setUpFleet } from "../testing/kits/fleet-hooks.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 import { jobIdOf } from "./job-id.ts";
 import { type Link, type LinkChange, openLink } from "./link.ts";

@@ -2,6 +2,8 @@ import { describe, expect, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type ChunkOutcome, EngineError } from "../engine/protocol.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
+import { openPartition, type Partition } from "../testing/boxes/partition.ts";
 import {
   executorOf,
   fleetChunk,
@@ -10,11 +12,9 @@ import {
   repeated,
   said,
   until,
-} from "../testing/fleet-chunks.ts";
-import type { ControlParts, FleetWorld } from "../testing/fleet-harness.ts";
-import { setUpFleet } from "../testing/fleet-hooks.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
-import { openPartition, type Partition } from "../testing/partition.ts";
+} from "../testing/kits/fleet-chunks.ts";
+import type { ControlParts, FleetWorld } from "../testing/kits/fleet-harness.ts";
+import { setUpFleet } from "../testing/kits/fleet-hooks.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 import { openLink } from "./link.ts";
 import { subjectsOf } from "./subjects.ts";

@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type ChunkJob, EngineError } from "../engine/protocol.ts";
-import { fleetChunk, fleetModel, kindOf, repeated, said, until } from "../testing/fleet-chunks.ts";
-import type { FleetWorld } from "../testing/fleet-harness.ts";
-import { setUpFleet } from "../testing/fleet-hooks.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
+import { fleetChunk, fleetModel, kindOf, repeated, said, until } from "../testing/kits/fleet-chunks.ts";
+import type { FleetWorld } from "../testing/kits/fleet-harness.ts";
+import { setUpFleet } from "../testing/kits/fleet-hooks.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 
 /** A worker takes as many chunks of each model as its machine recognizes at once without a fleet. */

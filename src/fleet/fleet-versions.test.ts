@@ -3,6 +3,7 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import { openLog } from "../lib/log.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import {
   executorOf,
   fleetChunk,
@@ -11,10 +12,9 @@ import {
   said,
   until,
   working,
-} from "../testing/fleet-chunks.ts";
-import type { ControlParts, FleetWorld, WorkerParts } from "../testing/fleet-harness.ts";
-import { setUpFleet } from "../testing/fleet-hooks.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
+} from "../testing/kits/fleet-chunks.ts";
+import type { ControlParts, FleetWorld, WorkerParts } from "../testing/kits/fleet-harness.ts";
+import { setUpFleet } from "../testing/kits/fleet-hooks.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 
 /**

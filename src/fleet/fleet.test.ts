@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import { pcmOf } from "../e2e/samples.ts";
-import { extractNativeFiles, type NativeFiles } from "../engine/native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 import { sha256OfFile } from "../store/file-hash.ts";
-import { describeExecutor } from "../testing/executor-contract.ts";
-import { type FleetWorld, openFleetWorld } from "../testing/fleet-harness.ts";
-import { NATS_SERVER } from "../testing/nats-server.ts";
-import { openLocal, spawnReal } from "../testing/pool-harness.ts";
+import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
+import { describeExecutor } from "../testing/kits/executor-contract.ts";
+import { type FleetWorld, openFleetWorld } from "../testing/kits/fleet-harness.ts";
+import { openLocal, spawnReal } from "../testing/kits/pool-harness.ts";
 
 const DEMO = join(import.meta.dir, "../../models/demo.bin");
 const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { createServer, type Server, type Socket } from "node:net";
-import { until } from "../testing/fleet-chunks.ts";
+import { until } from "../testing/kits/fleet-chunks.ts";
 import { type Link, openLink } from "./link.ts";
 import { makeMemberKey } from "./setup/keys.ts";
 

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../lib/log.ts";
 import { createRetentionService } from "../services/retention.ts";
 import { exportAudit, verifyAudit } from "../store/audit-log.ts";
-import { apiClient } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { until } from "../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
-import { startReceiver } from "../testing/webhook-kit.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { until } from "../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
+import { startReceiver } from "../testing/kits/webhook-kit.ts";
 
 /** What requests and the server itself leave in the audit log. */
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Server } from "bun";
 import { trustedProxies } from "../services/trusted-proxies.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
 import { createClientAddress } from "./client-address.ts";
 
 /** A server, as far as it reports the address of the other end of a connection. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
 
 const ORIGIN = "https://app.example";
 

@@ -11,9 +11,9 @@ import type { RateLimiter } from "../services/rate-limit.ts";
 import type { TranscriptionService } from "../services/transcriptions/transcriptions.ts";
 import type { UnpaidActs } from "../services/unpaid-acts.ts";
 import type { UploadService } from "../services/uploads/uploads.ts";
-import type { WebhookService } from "../services/webhooks/webhooks.ts";
 import type { Database } from "../store/database.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
+import type { WebhookService } from "../webhooks/webhooks.ts";
 import type { AdminDeps } from "./console/admin-deps.ts";
 import type { Metrics } from "./metrics.ts";
 

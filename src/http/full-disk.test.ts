@@ -3,11 +3,11 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openLog } from "../lib/log.ts";
-import { apiClient } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { begin, until } from "../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
-import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/boxes/small-disk.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { begin, until } from "../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Requests and work on a disk, or a database, without space. */
 

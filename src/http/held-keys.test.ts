@@ -3,7 +3,7 @@ import type { Log } from "../lib/log.ts";
 import { silentLog } from "../lib/log.ts";
 import { transaction } from "../store/database.ts";
 import { putHeldKeys } from "../store/held-keys.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
 
 /** Keys that a restore holds back: refused everywhere until they are confirmed, while the server runs. */
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { apiClient } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Lists of old items, and deletions. */
 

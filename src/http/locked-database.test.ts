@@ -1,10 +1,10 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../store/database.ts";
-import { apiClient } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { begin, FOUR_CHUNKS, until } from "../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { begin, FOUR_CHUNKS, until } from "../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Another program, such as an admin's `sqlite3` with an open transaction, holds the write lock of the database. */
 

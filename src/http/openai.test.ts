@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI, { APIError, toFile } from "openai";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 let testApp: TestApp;
 let openai: OpenAI;

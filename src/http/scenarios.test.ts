@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { ERROR_CODES, type ErrorCode } from "../domain/errors.ts";
-import { apiClient, audioForm } from "../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
-import { expectRefusal, fingerprint } from "../testing/scenarios.ts";
-import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient, audioForm } from "../testing/answers/api-client.ts";
+import { expectRefusal, fingerprint } from "../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../testing/kits/open-test-app.ts";
+import { type Script, scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Scenarios of requests: every error code, with the answer and what is stored. */
 

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { type LogLevel, openLog } from "../lib/log.ts";
-import { apiClient, audioForm } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { expectRefusal } from "../testing/scenarios.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient, audioForm } from "../testing/answers/api-client.ts";
+import { expectRefusal } from "../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 const ORIGIN = "https://app.example";
 const METRICS_TOKEN = "metrics-token";

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { apiClient, audioForm } from "../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestClient } from "../testing/open-test-app.ts";
-import { expectRefusal, fingerprint, type Refusal } from "../testing/scenarios.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient, audioForm } from "../testing/answers/api-client.ts";
+import { expectRefusal, fingerprint, type Refusal } from "../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp, type TestClient } from "../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Requests with unknown fields, wrong types and wrong encodings. */
 

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { listAudit } from "../store/audit-log.ts";
 import { raiseStreamed } from "../store/transcriptions.ts";
-import { apiClient } from "../testing/api-client.ts";
-import { manualClock } from "../testing/manual-clock.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { expectRefusal } from "../testing/scenarios.ts";
-import { forever, watchChunks } from "../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { expectRefusal } from "../testing/answers/scenarios.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { forever, watchChunks } from "../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** What costs nothing and leaves a record has a rate for each organization; what is paid has none. */
 

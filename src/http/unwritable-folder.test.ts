@@ -2,10 +2,10 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { apiClient } from "../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
-import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/boxes/small-disk.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** Folders of the data directory that the server may not write: here a file system that is read-only, also for root. */
 

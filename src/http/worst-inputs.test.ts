@@ -3,7 +3,7 @@ import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
 import { nextTurn } from "../lib/in-slices.ts";
 import { readToml, TomlError } from "../lib/toml.ts";
-import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { openTestApp, type TestApp } from "../testing/kits/open-test-app.ts";
 import { createClientAddress } from "./client-address.ts";
 import { loggedPath } from "./logged-path.ts";
 import { choose } from "./wire/accept.ts";

@@ -2,9 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { seededRandom } from "../testing/audio-makers.ts";
-import { ctcModel } from "../testing/onnx-makers.ts";
-import { TINY_CTC } from "../testing/tiny-ctc.ts";
+import { seededRandom } from "../testing/makers/audio-makers.ts";
+import { ctcModel } from "../testing/makers/onnx-makers.ts";
+import { TINY_CTC } from "../testing/makers/tiny-ctc.ts";
 import { ONNX_FLOAT, ONNX_INT64, readOnnxFile } from "./onnx-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-onnx-"));

@@ -12,14 +12,14 @@ import {
   makeWords,
   SMALL_SHAPE,
   writeCheckpoint,
-} from "../testing/checkpoint-makers.ts";
+} from "../testing/makers/checkpoint-makers.ts";
 import {
   listTokens,
   type MadeQuantization,
   roundedTensors,
   writeCt2Folder,
-} from "../testing/ctranslate2-maker.ts";
-import { makeZip } from "../testing/zip-maker.ts";
+} from "../testing/makers/ctranslate2-maker.ts";
+import { makeZip } from "../testing/makers/zip-maker.ts";
 import { readCarriedVocabulary } from "./carried-vocabulary.ts";
 import { importModel } from "./import-worker.ts";
 import type { ImportRequest } from "./protocol.ts";

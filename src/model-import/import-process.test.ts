@@ -12,8 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { childProcesses } from "../engine/workers/orphans.ts";
 import { sha256Hex } from "../lib/sha256.ts";
-import { makeTensors, SMALL_SHAPE, writeCheckpoint } from "../testing/checkpoint-makers.ts";
-import { makeZip } from "../testing/zip-maker.ts";
+import { makeTensors, SMALL_SHAPE, writeCheckpoint } from "../testing/makers/checkpoint-makers.ts";
+import { makeZip } from "../testing/makers/zip-maker.ts";
 import { type ImportJob, RefusedImport, runImport } from "./import-process.ts";
 
 let root: string;

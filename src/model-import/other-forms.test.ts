@@ -12,9 +12,14 @@ import {
   pickledGlobal,
   pickledText,
   SMALL_SHAPE,
-} from "../testing/checkpoint-makers.ts";
-import { type Ct2Variable, listTokens, makeCt2File, writeCt2Folder } from "../testing/ctranslate2-maker.ts";
-import { makeZip } from "../testing/zip-maker.ts";
+} from "../testing/makers/checkpoint-makers.ts";
+import {
+  type Ct2Variable,
+  listTokens,
+  makeCt2File,
+  writeCt2Folder,
+} from "../testing/makers/ctranslate2-maker.ts";
+import { makeZip } from "../testing/makers/zip-maker.ts";
 import { importModel } from "./import-worker.ts";
 import type { ImportRequest } from "./protocol.ts";
 

@@ -8,7 +8,7 @@ import {
   pickledGlobal,
   pickledTensor,
   pickledText,
-} from "../testing/checkpoint-makers.ts";
+} from "../testing/makers/checkpoint-makers.ts";
 import { createHalfReader } from "./halves.ts";
 import { readStateDict } from "./pickle.ts";
 import { openSource } from "./source-file.ts";

@@ -22,8 +22,8 @@ import {
   makeWords,
   SMALL_SHAPE,
   writeCheckpoint,
-} from "../testing/checkpoint-makers.ts";
-import { type MadeEntry, makeZip } from "../testing/zip-maker.ts";
+} from "../testing/makers/checkpoint-makers.ts";
+import { type MadeEntry, makeZip } from "../testing/makers/zip-maker.ts";
 import { importModel } from "./import-worker.ts";
 
 /** Checkpoints that are refused, and the reason that is given. */

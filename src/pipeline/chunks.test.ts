@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import { packChunks } from "../testing/pack-chunks.ts";
+import { packChunks } from "../testing/makers/pack-chunks.ts";
 import { layoutChunk, restoreTime } from "./chunk-audio.ts";
 import { chunkLimits } from "./chunks.ts";
 

@@ -2,7 +2,7 @@ import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { SpanMs } from "../domain/result.ts";
 
 /*
- * Who ends a loop. While Whisper writes, `scripts/native/whisper/decoding/loops.cc` ends an attempt whose text repeats itself,
+ * Who ends a loop. While Whisper writes, `src/native/whisper/decoding/loops.cc` ends an attempt whose text repeats itself,
  * and whisper.cpp makes its next attempt; where all fail, the segment comes with `isCut`. Texts that only have few different
  * words are whisper.cpp's own concern, by the entropy of their tokens. This module looks at what comes out, of any family: it
  * cuts loops that no recognizer has ended, such as those of CTC models and those across two calls, and it compares words

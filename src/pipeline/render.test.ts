@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Segment, TranscriptionResult } from "../domain/result.ts";
-import { parseSrt, parseVtt } from "../testing/subtitle-parsers.ts";
+import { parseSrt, parseVtt } from "../testing/answers/subtitle-parsers.ts";
 import { renderResult, resultBody } from "./render.ts";
 import { countGraphemes, toCues } from "./subtitles.ts";
 import { normalizeText } from "./unicode.ts";

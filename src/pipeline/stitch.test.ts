@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
-import { packChunks } from "../testing/pack-chunks.ts";
+import { packChunks } from "../testing/makers/pack-chunks.ts";
 import { layoutChunk } from "./chunk-audio.ts";
 import { chunkLimits } from "./chunks.ts";
 import { divideText } from "./divide-text.ts";

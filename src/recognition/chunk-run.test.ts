@@ -8,8 +8,8 @@ import {
   usageOf,
   watchChunks,
   workFiles,
-} from "../testing/scheduler-kit.ts";
-import { testAppOpener } from "../testing/test-app-opener.ts";
+} from "../testing/kits/scheduler-kit.ts";
+import { testAppOpener } from "../testing/kits/test-app-opener.ts";
 
 const open = testAppOpener();
 

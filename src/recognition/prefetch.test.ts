@@ -10,8 +10,8 @@ import {
   usageOf,
   watchChunks,
   workFiles,
-} from "../testing/scheduler-kit.ts";
-import { testAppOpener } from "../testing/test-app-opener.ts";
+} from "../testing/kits/scheduler-kit.ts";
+import { testAppOpener } from "../testing/kits/test-app-opener.ts";
 import { createPrefetch } from "./prefetch.ts";
 
 const open = testAppOpener();

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { EngineError, type EngineErrorKind } from "../engine/protocol.ts";
-import { openRecognitionKit } from "../testing/recognition-kit.ts";
+import { openRecognitionKit } from "../testing/kits/recognition-kit.ts";
 import {
   CHUNK_MS,
   FOUR_CHUNKS,
@@ -10,7 +10,7 @@ import {
   speechOfThree,
   until,
   watchChunks,
-} from "../testing/scheduler-kit.ts";
+} from "../testing/kits/scheduler-kit.ts";
 import { createMemoryCheckpoint } from "./checkpoint.ts";
 
 const kit = openRecognitionKit();

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { EngineError } from "../engine/protocol.ts";
-import { openRecognitionKit } from "../testing/recognition-kit.ts";
-import { until } from "../testing/scheduler-kit.ts";
+import { openRecognitionKit } from "../testing/kits/recognition-kit.ts";
+import { until } from "../testing/kits/scheduler-kit.ts";
 import { createMemoryCheckpoint } from "./checkpoint.ts";
 
 const kit = openRecognitionKit();

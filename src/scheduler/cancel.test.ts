@@ -5,8 +5,8 @@ import { silentLog } from "../lib/log.ts";
 import { openAdmin } from "../services/admin.ts";
 import { openTranscriptionAdmin } from "../services/transcriptions/transcription-admin.ts";
 import { findTranscription, listUnfinished } from "../store/transcriptions.ts";
-import { audioForm } from "../testing/api-client.ts";
-import type { TestApp, TestAppOptions } from "../testing/open-test-app.ts";
+import { audioForm } from "../testing/answers/api-client.ts";
+import type { TestApp, TestAppOptions } from "../testing/kits/open-test-app.ts";
 import {
   begin,
   clientOf,
@@ -16,9 +16,9 @@ import {
   usageOf,
   watchChunks,
   workFiles,
-} from "../testing/scheduler-kit.ts";
-import { type Interference, scriptedAudio } from "../testing/scripted-engine.ts";
-import { testAppOpener } from "../testing/test-app-opener.ts";
+} from "../testing/kits/scheduler-kit.ts";
+import { type Interference, scriptedAudio } from "../testing/kits/scripted-engine.ts";
+import { testAppOpener } from "../testing/kits/test-app-opener.ts";
 
 /** Cancelled work ends at once in every state, costs nothing and leaves nothing (docs/decisions.md section 4). */
 

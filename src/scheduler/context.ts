@@ -1,3 +1,5 @@
+import type { DecoderLanes } from "../admission/decoder-lanes.ts";
+import type { Slots } from "../admission/slots.ts";
 import type { Config } from "../config/schema.ts";
 import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -5,11 +7,9 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { RecognitionTools } from "../recognition/context.ts";
 import type { TranscriptionService } from "../services/transcriptions/transcriptions.ts";
-import type { DecoderLanes } from "../services/uploads/decoder-lanes.ts";
 import type { Database } from "../store/database.ts";
 import type { GroupCommit } from "../store/group-commit.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import type { Slots } from "./slots.ts";
 import type { Throughput } from "./throughput.ts";
 
 /** The parts of the server that the scheduler uses and does not create. */

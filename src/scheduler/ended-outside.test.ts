@@ -3,12 +3,12 @@ import { EngineError } from "../engine/protocol.ts";
 import { within } from "../lib/within.ts";
 import { deleteUpload } from "../services/upload-admin.ts";
 import { listUnfinished } from "../store/transcriptions.ts";
-import { audioForm } from "../testing/api-client.ts";
-import { openCommand } from "../testing/command-beside.ts";
-import type { TestApp } from "../testing/open-test-app.ts";
-import { begin, clientOf, FOUR_CHUNKS, forever, until, usageOf } from "../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
-import { testAppOpener } from "../testing/test-app-opener.ts";
+import { audioForm } from "../testing/answers/api-client.ts";
+import type { TestApp } from "../testing/kits/open-test-app.ts";
+import { begin, clientOf, FOUR_CHUNKS, forever, until, usageOf } from "../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
+import { testAppOpener } from "../testing/kits/test-app-opener.ts";
+import { openCommand } from "../testing/programs/command-beside.ts";
 
 /**
  * Another process ends work for which a client waits, through a connection of its own to the database. The client is

@@ -1,7 +1,7 @@
+import { remainingMsOf } from "../admission/remaining-work.ts";
+import type { SlotsStatus } from "../admission/slots.ts";
 import type { Capacity } from "../engine/executor.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import { remainingMsOf } from "./remaining-work.ts";
-import type { SlotsStatus } from "./slots.ts";
 import type { Throughput } from "./throughput.ts";
 
 /** Longest `Retry-After` for space in the queue. */

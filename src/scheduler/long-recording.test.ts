@@ -7,11 +7,11 @@ import { CHUNKS_AT_ONCE, countChunks, insertChunks } from "../store/chunks.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { hashOfResult } from "../store/results.ts";
-import type { TestAppOptions } from "../testing/open-test-app.ts";
-import { begin, clientOf, forever, until } from "../testing/scheduler-kit.ts";
-import { createScriptedEngine } from "../testing/scripted-engine.ts";
-import { parseSrt, parseVtt } from "../testing/subtitle-parsers.ts";
-import { testAppOpener } from "../testing/test-app-opener.ts";
+import { parseSrt, parseVtt } from "../testing/answers/subtitle-parsers.ts";
+import type { TestAppOptions } from "../testing/kits/open-test-app.ts";
+import { begin, clientOf, forever, until } from "../testing/kits/scheduler-kit.ts";
+import { createScriptedEngine } from "../testing/kits/scripted-engine.ts";
+import { testAppOpener } from "../testing/kits/test-app-opener.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
 /** A recording with more chunks than a slice of them. */

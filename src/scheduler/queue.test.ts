@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { clientOf, FOUR_CHUNKS, until } from "../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
-import { testAppOpener } from "../testing/test-app-opener.ts";
+import { clientOf, FOUR_CHUNKS, until } from "../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
+import { testAppOpener } from "../testing/kits/test-app-opener.ts";
 
 const open = testAppOpener();
 const TRANSCRIPTIONS = 12;

@@ -1,9 +1,9 @@
+import { type Turns, turnOf } from "../admission/turns.ts";
 import { billedMsOf } from "../domain/transcription.ts";
 import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
 import { listQueueHeads, type TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import type { Runs } from "./runs.ts";
-import { type Turns, turnOf } from "./turns.ts";
 
 /** Starts queued transcriptions in fair turns, as far as the machine has use for more. */
 export type Queue = {

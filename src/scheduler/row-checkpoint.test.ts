@@ -6,8 +6,8 @@ import { CHUNKS_AT_ONCE, sliceStarts } from "../store/chunks.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { findWaveform } from "../store/outlines.ts";
 import { moveTranscription } from "../store/transcriptions.ts";
-import { begin, forever, until } from "../testing/scheduler-kit.ts";
-import { testAppOpener } from "../testing/test-app-opener.ts";
+import { begin, forever, until } from "../testing/kits/scheduler-kit.ts";
+import { testAppOpener } from "../testing/kits/test-app-opener.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
 /** Tests the contract of a checkpoint, with rows and in memory. */

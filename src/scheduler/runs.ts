@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { type Turns, turnOf } from "../admission/turns.ts";
 import { isFinal } from "../domain/transcription.ts";
 import { MAX_UNEXPECTED_ENDS, STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
 import { isWaitedOut } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { runTranscription } from "./transcribe.ts";
-import { type Turns, turnOf } from "./turns.ts";
 import type { WorkingFiles } from "./working-files.ts";
 
 /** Holds the transcriptions that run in this process. A transcription has at most one run at a time. */

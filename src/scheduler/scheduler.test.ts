@@ -2,11 +2,11 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { lanesOfOne } from "../admission/decoder-lanes.ts";
 import { EngineError } from "../engine/protocol.ts";
-import { lanesOfOne } from "../services/uploads/decoder-lanes.ts";
 import { openDatabase } from "../store/database.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../testing/kits/open-test-app.ts";
 import {
   begin,
   CHUNK_MS,
@@ -16,8 +16,8 @@ import {
   until,
   watchChunks,
   workFiles,
-} from "../testing/scheduler-kit.ts";
-import { createScriptedEngine, scriptedAudio } from "../testing/scripted-engine.ts";
+} from "../testing/kits/scheduler-kit.ts";
+import { createScriptedEngine, scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 const apps: TestApp[] = [];
 const folders: string[] = [];

@@ -1,3 +1,10 @@
+import { createSlots, type SlotsStatus } from "../admission/slots.ts";
+import {
+  choosePlaces,
+  createSynchronousPlaces,
+  type SynchronousPlace,
+} from "../admission/synchronous-places.ts";
+import { createTurns } from "../admission/turns.ts";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
@@ -15,11 +22,8 @@ import { estimateQueueSeconds, shareOfSynchronousRequest } from "./estimates.ts"
 import { createQueue } from "./queue.ts";
 import { createRecovery } from "./recovery.ts";
 import { createRuns, type Runs } from "./runs.ts";
-import { createSlots, type SlotsStatus } from "./slots.ts";
-import { choosePlaces, createSynchronousPlaces, type SynchronousPlace } from "./synchronous-places.ts";
 import { createTextStreams } from "./text-streams.ts";
 import { createThroughput, type Throughput } from "./throughput.ts";
-import { createTurns } from "./turns.ts";
 import { createWaiters } from "./waiters.ts";
 import { createWorkingFiles } from "./working-files.ts";
 

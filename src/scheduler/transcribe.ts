@@ -1,4 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
+import type { DecoderWork } from "../admission/decoder-lanes.ts";
+import { remainingMsOf } from "../admission/remaining-work.ts";
 import type { RecognitionEnding } from "../domain/ending.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import { modelHashOf } from "../domain/model-hash.ts";
@@ -8,14 +10,12 @@ import type { Engine } from "../engine/engine.ts";
 import type { ChunkSlots, Recording } from "../recognition/context.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
 import { requestOf } from "../services/transcriptions/acceptance.ts";
-import type { DecoderWork } from "../services/uploads/decoder-lanes.ts";
 import { countEndedChunks } from "../store/chunks.ts";
 import { isWaitedOut } from "../store/disk-full.ts";
 import { packResult } from "../store/results.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { findUpload, readingOf } from "../store/uploads.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
-import { remainingMsOf } from "./remaining-work.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { AppError } from "../domain/errors.ts";
 import { openDatabase } from "../store/database.ts";
-import { manualClock } from "../testing/manual-clock.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
 import { createAccountService } from "./accounts.ts";
 
 const database = openDatabase(":memory:");

@@ -4,7 +4,6 @@ import { newId } from "../lib/ids.ts";
 import { named } from "../lib/named.ts";
 import { differences, recordAct } from "../store/audit-log.ts";
 import { type Database, transaction } from "../store/database.ts";
-import { endLowCredit } from "../store/low-credit.ts";
 import {
   insertOrganization,
   listOrganizations,
@@ -23,6 +22,7 @@ import {
   type ProjectSettings,
   updateProject,
 } from "../store/projects.ts";
+import { endLowCredit } from "./low-credit.ts";
 
 export type AccountServiceDeps = {
   database: Database;

@@ -14,6 +14,7 @@ import { type Database, databasePath, openAnyVersion, openDatabase, transaction 
 import type { AuditReport } from "../store/ledger-audit.ts";
 import { checkRestored } from "../store/restore-check.ts";
 import { versionOf } from "../store/upgrade.ts";
+import { createWebhookService, type WebhookService } from "../webhooks/webhooks.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
 import { beginAuditHeads, signAuditHeadOfBackup } from "./audit-heads.ts";
@@ -30,7 +31,6 @@ import { noteKnownBackup } from "./journal/known-backups.ts";
 import { keptCopiesOf } from "./kept-copies.ts";
 import { requireFolderOf } from "./output-folder.ts";
 import { saveReceipts } from "./receipts.ts";
-import { createWebhookService, type WebhookService } from "./webhooks/webhooks.ts";
 
 export type AdminDeps = { config: Config; clock: Clock; log: Log };
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { SCOPES } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
 import { type Database, openDatabase } from "../store/database.ts";
-import { manualClock } from "../testing/manual-clock.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
 import { createAccountService } from "./accounts.ts";
 import { createApiKeyService, publicIdOf } from "./api-keys.ts";
 

@@ -16,10 +16,10 @@ import { silentLog } from "../lib/log.ts";
 import { auditHash, exportAudit, recordAct } from "../store/audit-log.ts";
 import { type Database, databasePath, openDatabase, transaction } from "../store/database.ts";
 import { GENESIS_HASH } from "../store/ledger.ts";
-import { closeForgotten } from "../testing/forgotten-connections.ts";
-import { manualClock } from "../testing/manual-clock.ts";
-import { runCaptured } from "../testing/run-cli.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { closeForgotten } from "../testing/kits/forgotten-connections.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
+import { runCaptured } from "../testing/kits/run-cli.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
 import { backUpDatabase, restoreDatabase } from "./admin.ts";
 import { AUDIT_HEADS_FILE, holdsNewestHead, signAuditHead } from "./audit-heads.ts";
 

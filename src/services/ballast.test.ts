@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fillDisk, mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
+import { fillDisk, mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/boxes/small-disk.ts";
 import { ballastState, failureToRecord, fillBallast, freeBallast } from "./ballast.ts";
 
 const MIB = 1024 * 1024;

@@ -4,8 +4,8 @@ import { dayIn } from "../lib/time.ts";
 import { type Database, openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit, settleReservation } from "../store/ledger.ts";
 import { requireOrganization } from "../store/organizations.ts";
-import { manualClock } from "../testing/manual-clock.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
 import { createAccountService } from "./accounts.ts";
 import { createCreditService } from "./credit.ts";
 

@@ -7,9 +7,9 @@ import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { appendGrant, chargedOnDay, creditOf, type LedgerEntry, listLedger } from "../store/ledger.ts";
 import { type AuditReport, auditLedger, type LedgerAnchor } from "../store/ledger-audit.ts";
-import { noteLowCredit } from "../store/low-credit.ts";
 import type { OrganizationRow } from "../store/organizations.ts";
 import { exportUsageEvents, sumUsageOf, type UsageEventRow, type UsageSum } from "../store/usage.ts";
+import { noteLowCredit } from "./low-credit.ts";
 
 export type CreditServiceDeps = { database: Database; clock: Clock; config: Config };
 

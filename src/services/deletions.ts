@@ -8,7 +8,6 @@ import { audioFilePath } from "../store/audio-files.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { deleteChunks } from "../store/chunks.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
-import { noteLowCredit } from "../store/low-credit.ts";
 import { findOrganization, markPurgeStarted } from "../store/organizations.ts";
 import { deleteOutline } from "../store/outlines.ts";
 import { insertReceipt } from "../store/receipts.ts";
@@ -20,6 +19,7 @@ import {
   type TranscriptionRow,
 } from "../store/transcriptions.ts";
 import { findUpload, markAudioDeleted, moveUpload, type UploadRow } from "../store/uploads.ts";
+import { noteLowCredit } from "./low-credit.ts";
 import type { ReceiptService } from "./receipts.ts";
 import { settleTranscription } from "./transcriptions/settlement.ts";
 

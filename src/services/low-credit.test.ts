@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { openLog } from "../lib/log.ts";
-import { apiClient } from "../testing/api-client.ts";
-import { openTestApp } from "../testing/open-test-app.ts";
-import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { apiClient } from "../testing/answers/api-client.ts";
+import { openTestApp } from "../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 /** The line in the log and the metric that say that credit is low. */
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../domain/errors.ts";
-import { manualClock } from "../testing/manual-clock.ts";
-import { testConfig } from "../testing/test-config.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
 import { createRateLimiter, rateLimitFields } from "./rate-limit.ts";
 
 const config = testConfig();

@@ -20,10 +20,10 @@ import { recordAct } from "../store/audit-log.ts";
 import { countChunks, insertChunks, listEndedWithChunks } from "../store/chunks.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
 import { idempotencyKeys } from "../store/schema.ts";
-import { manualClock } from "../testing/manual-clock.ts";
-import { insertTranscription as insertRow, retentionParts } from "../testing/retention-kit.ts";
-import { testConfig } from "../testing/test-config.ts";
-import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
+import { manualClock } from "../testing/kits/manual-clock.ts";
+import { insertTranscription as insertRow, retentionParts } from "../testing/kits/retention-kit.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
+import { CALLER, openUploadBench, type UploadBench } from "../testing/kits/upload-bench.ts";
 import { AUDIT_HEADS_FILE } from "./audit-heads.ts";
 import { createRetentionService } from "./retention.ts";
 

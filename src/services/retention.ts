@@ -15,7 +15,8 @@ import {
   type TranscriptionRow,
 } from "../store/transcriptions.ts";
 import { countUnusedAudio, deleteRejectedUploads, findUpload, listUnusedAudio } from "../store/uploads.ts";
-import { deleteRemovedEndpoints } from "../store/webhooks.ts";
+import { deleteRemovedEndpoints } from "../webhooks/event-rows.ts";
+import type { WebhookService } from "../webhooks/webhooks.ts";
 import type { ClockTrust } from "./clock-trust.ts";
 import { deleteUploadRecording } from "./deletions.ts";
 import { followDeletions, type RemovedCopies, removeOldCopies } from "./kept-copies.ts";
@@ -23,7 +24,6 @@ import type { PurgeService } from "./purge.ts";
 import type { ReceiptService } from "./receipts.ts";
 import type { TranscriptionService } from "./transcriptions/transcriptions.ts";
 import type { UploadService } from "./uploads/uploads.ts";
-import type { WebhookService } from "./webhooks/webhooks.ts";
 
 export type RetentionDeps = {
   database: Database;

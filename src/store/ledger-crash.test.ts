@@ -2,12 +2,12 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { insertLedgerOwner } from "../testing/ledger-work.ts";
+import { insertLedgerOwner } from "../testing/programs/ledger-work.ts";
 import { openDatabase, transaction } from "./database.ts";
 import { appendGrant, creditOf } from "./ledger.ts";
 import { auditLedger } from "./ledger-audit.ts";
 
-const WORKER = join(import.meta.dir, "../testing/ledger-worker.ts");
+const WORKER = join(import.meta.dir, "../testing/programs/ledger-worker.ts");
 const ROUNDS = 3;
 
 test("two processes that compete for scarce credit and are killed leave a sound ledger", async () => {

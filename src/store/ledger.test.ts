@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { ledgerEffect } from "../domain/credit.ts";
 import { AppError } from "../domain/errors.ts";
 import { chargePaise } from "../lib/money.ts";
-import { accept, finish, insertLedgerOwner } from "../testing/ledger-work.ts";
+import { accept, finish, insertLedgerOwner } from "../testing/programs/ledger-work.ts";
 import { type Database, openDatabase, type Store, transaction } from "./database.ts";
 import { appendGrant, creditOf, listLedger, reserveCredit } from "./ledger.ts";
 import { auditLedger } from "./ledger-audit.ts";

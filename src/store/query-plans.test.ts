@@ -1,5 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { countFailedOfEndpoint, countPendingOfEndpoint } from "../webhooks/delivery-rows.ts";
+import { deleteRemovedEndpoints } from "../webhooks/event-rows.ts";
 import { listEndedWithChunks } from "./chunks.ts";
 import { openDatabase, type Store } from "./database.ts";
 import { listContentOf, listRecordingsOf, listUnfinishedOf, listUploadsOf } from "./purge.ts";
@@ -18,8 +20,6 @@ import {
   listVerifyingUploads,
   openUploadsOf,
 } from "./uploads.ts";
-import { countFailedOfEndpoint, countPendingOfEndpoint } from "./webhook-deliveries.ts";
-import { deleteRemovedEndpoints } from "./webhooks.ts";
 
 /** What a running server reads again and again must not grow with all that it has ever taken. */
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId } from "../lib/ids.ts";
 import { sha256Hex } from "../lib/sha256.ts";
-import { createProjectIn } from "../testing/small-database.ts";
+import { createProjectIn } from "../testing/makers/small-database.ts";
 import { restoreBackup, writeBackup } from "./backup.ts";
 import { migrate, openDatabase } from "./database.ts";
 import { identifierColumns } from "./identifier-columns.ts";

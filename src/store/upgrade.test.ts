@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sha256Hex } from "../lib/sha256.ts";
-import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
-import { SLOW_MIGRATIONS } from "../testing/upgrade-worker.ts";
+import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/boxes/small-disk.ts";
+import { SLOW_MIGRATIONS } from "../testing/programs/upgrade-worker.ts";
 import { migrate, openDatabase } from "./database.ts";
 import { DatabaseVersionError, peekVersion, UpgradeError } from "./database-version.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
@@ -295,9 +295,12 @@ test("kill -9 at any moment leaves the old or the new version, whole; the next u
     rmSync(path, { force: true });
     for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
     makeOlder(path, 3, 3_000_000);
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, "../testing/upgrade-worker.ts"), path], {
-      stdout: "pipe",
-    });
+    const child = Bun.spawn(
+      [process.execPath, join(import.meta.dir, "../testing/programs/upgrade-worker.ts"), path],
+      {
+        stdout: "pipe",
+      },
+    );
     await child.stdout.getReader().read();
     await Bun.sleep(round * 45);
     child.kill("SIGKILL");

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pcmOf } from "../../../src/e2e/samples.ts";
-import { buildWhisperPeers } from "../../native/whisper.ts";
+import { buildWhisperPeers } from "../../../src/native/build/whisper.ts";
 import { denseSpeech, RATE, repeated, writeWav } from "./audio.ts";
 import { modelFile } from "./model-file.ts";
 import type { Shruti } from "./shruti.ts";

@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { programEnvironment } from "../../../src/testing/test-variables.ts";
+import { programEnvironment } from "../../../src/testing/rules/test-variables.ts";
 
 export type ShrutiOptions = {
   executable: string;

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { download } from "../../../src/lib/download.ts";
 import { errorMessage } from "../../../src/lib/error-message.ts";
 import { importModel } from "../../../src/model-import/import-worker.ts";
+import { cachedBuild } from "../../../src/native/build/cache.ts";
+import { run } from "../../../src/native/build/run.ts";
 import { CATALOGUE } from "../../../src/services/models/catalogue.ts";
 import { sha256OfFile } from "../../../src/store/file-hash.ts";
-import { cachedBuild } from "../../native/cache.ts";
-import { run } from "../../native/run.ts";
 
 /** With weights of 8 bits, the executable would be larger than it may be. */
 const TYPE = "q5_1";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { loadAsPage } from "../../testing/console-page.ts";
+import { loadAsPage } from "../../testing/console/console-page.ts";
 
 let patience: typeof import("./patience.ts");
 let api: typeof import("./api.ts");

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import type { Transcription, TranscriptionList, Usage } from "../../http/wire/schemas.ts";
-import { loadAsPage } from "../../testing/console-page.ts";
-import { madeTranscript } from "../../testing/console-transcripts.ts";
+import { loadAsPage } from "../../testing/console/console-page.ts";
+import { madeTranscript } from "../../testing/console/console-transcripts.ts";
 
 let list: typeof import("./transcriptions.ts");
 /** How many transcriptions the server has. The newest one has this number. */

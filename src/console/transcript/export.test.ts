@@ -3,8 +3,8 @@ import fc from "fast-check";
 import type { TranscriptionResult } from "../../http/wire/schemas.ts";
 import { renderResult, resultBody } from "../../pipeline/render.ts";
 import { assembleResult } from "../../pipeline/stitch.ts";
-import { CONVERSATION, madeTranscript } from "../../testing/console-transcripts.ts";
-import { parseSrt, parseVtt } from "../../testing/subtitle-parsers.ts";
+import { parseSrt, parseVtt } from "../../testing/answers/subtitle-parsers.ts";
+import { CONVERSATION, madeTranscript } from "../../testing/console/console-transcripts.ts";
 import {
   asWritten,
   canRender,

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, type Mock, mock, spyOn, test } from "bun:test";
 import { Upload } from "tus-js-client";
-import { loadAsPage } from "../../testing/console-page.ts";
+import { loadAsPage } from "../../testing/console/console-page.ts";
 import type { Choices } from "./choices.ts";
 import type { UploadItem } from "./uploads.ts";
 

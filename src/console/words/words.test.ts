@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { loadAsPage } from "../../testing/console-page.ts";
+import { loadAsPage } from "../../testing/console/console-page.ts";
 import { en } from "./en.ts";
 import { hi } from "./hi.ts";
 

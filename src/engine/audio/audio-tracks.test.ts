@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { Reading } from "../../domain/reading.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
 
 /** Which audio track of a file with several is read. Each track has a tone of its own. */

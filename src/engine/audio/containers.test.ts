@@ -2,8 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CONTAINERS, type Container, endTags, longTag, makeRecording } from "../../testing/containers.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
+import {
+  CONTAINERS,
+  type Container,
+  endTags,
+  longTag,
+  makeRecording,
+} from "../../testing/makers/containers.ts";
 import { countAudio, DecodeError } from "./decode.ts";
 
 /** Every container with every trick: how long the recording is, and whether it is said to break off. */

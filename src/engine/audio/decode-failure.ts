@@ -29,7 +29,7 @@ export function tooLong(): DecodeError {
   return new DecodeError("too_long", "The recording is longer than allowed.");
 }
 
-/** Failures by the decoder's names for them (scripts/native/decoder/main.c). */
+/** Failures by the decoder's names for them (src/native/decoder/main.c). */
 const REPORTED: Record<string, [DecodeFailure, string]> = {
   no_audio: ["no_audio", "The file has no audio stream."],
   undecodable: [

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { makeWav } from "../../testing/audio-makers.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
+import { makeWav } from "../../testing/makers/audio-makers.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
 
 /**

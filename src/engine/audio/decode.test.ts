@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { wavFile } from "../../e2e/samples.ts";
 import { amplified, type Sound, sampleSound, telephoned, wavOf } from "../../e2e/sounds.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { countAudio, DecodeError, type DecodeOptions, decodeAudio } from "./decode.ts";
 
 const systemFfmpeg = Bun.which("ffmpeg");

@@ -5,7 +5,7 @@ import type { AudioMeasurements, VerifiedAudio } from "../../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { Outline } from "../../domain/outline.ts";
 import type { Reading, TrackChoice } from "../../domain/reading.ts";
-import type { NativeFiles } from "../native-files.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
 import { DecodeError, requireReport, tooLong } from "./decode-failure.ts";
 import { runDecoder } from "./decoder-process.ts";
 import { type DecoderReport, isTruncated, type LevelsReport, measurementsOf } from "./decoder-report.ts";

@@ -38,7 +38,7 @@ export function startDecoder(command: string[]) {
 }
 
 /**
- * Runs the decoder (scripts/native/decoder) to its end. The decoder limits itself before it reads the recording:
+ * Runs the decoder (src/native/decoder) to its end. The decoder limits itself before it reads the recording:
  * processor time in proportion to bytes and claimed duration, address space, file size, niceness, and no core dump. The
  * kernel kills it first when memory is short, and when this process ends. An abort kills it at once. It has ended when
  * the promise settles.

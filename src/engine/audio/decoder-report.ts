@@ -3,7 +3,7 @@ import type { AudioMeasurements } from "../../domain/audio.ts";
 /** The level of digital silence; lower levels are raised to it. */
 export const SILENCE_DB = -120;
 
-/** What the decoder reports about a recording; see `report` in scripts/native/decoder/main.c. */
+/** What the decoder reports about a recording; see `report` in src/native/decoder/main.c. */
 export type DecoderReport = {
   /** Samples of each track at 16 kHz, counted while decoding. */
   samples: number;

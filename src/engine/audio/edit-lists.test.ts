@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Edit, edited } from "../../testing/edit-lists.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
+import { type Edit, edited } from "../../testing/makers/edit-lists.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
 import { playAudio } from "./play.ts";
 

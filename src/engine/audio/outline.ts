@@ -2,7 +2,7 @@ import { readFile, rm } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { Outline } from "../../domain/outline.ts";
 
-/** Size of `Point` in scripts/native/decoder/decoder.h: eight numbers of eight bytes. */
+/** Size of `Point` in src/native/decoder/decoder.h: eight numbers of eight bytes. */
 const POINT_BYTES = 64;
 /** Position of `at_s` among the numbers of a point. */
 const AT_OFFSET = 32;

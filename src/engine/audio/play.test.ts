@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { decodeAudio, outlineAudio } from "./decode.ts";
 import { playAudio } from "./play.ts";
 

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Reading } from "../../domain/reading.ts";
-import type { NativeFiles } from "../native-files.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
 import { startDecoder } from "./decoder-process.ts";
 import { pointBefore } from "./outline.ts";

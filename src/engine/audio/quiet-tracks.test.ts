@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { amplified, asChannels, joined, sampleSound, silence, wavOf } from "../../e2e/sounds.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { decodeAudio } from "./decode.ts";
 import { gainFor } from "./quiet-tracks.ts";
 

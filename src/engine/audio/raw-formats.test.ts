@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RawFormat, rawFormatOfMediaType, rawFormatOfName } from "../../domain/raw-formats.ts";
 import { samplePath } from "../../e2e/samples.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
 import { playAudio } from "./play.ts";
 

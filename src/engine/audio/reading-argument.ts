@@ -3,7 +3,7 @@ import type { Reading, TrackChoice } from "../../domain/reading.ts";
 import type { DecoderReport } from "./decoder-report.ts";
 
 /**
- * Writes how a file is read as the decoder takes it: two arguments (scripts/native/decoder/main.c).
+ * Writes how a file is read as the decoder takes it: two arguments (src/native/decoder/main.c).
  *
  * @param choice where the tracks are not known yet
  */

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sampleSound } from "../../e2e/sounds.ts";
-import { endTags, evenBytes, longTag } from "../../testing/containers.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
+import { endTags, evenBytes, longTag } from "../../testing/makers/containers.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
 
 /**

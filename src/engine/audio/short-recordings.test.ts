@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { tone, wavOf } from "../../e2e/sounds.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { countAudio, DecodeError, decodeAudio } from "./decode.ts";
 
 /** Recordings of no or some milliseconds: a tap on the button, or a call that was hung up at once. */

@@ -2,8 +2,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CTC_METADATA, type CtcModelOptions, ctcModel } from "../../testing/onnx-makers.ts";
-import { RAW_CTC, TINY_CTC } from "../../testing/tiny-ctc.ts";
+import { CTC_METADATA, type CtcModelOptions, ctcModel } from "../../testing/makers/onnx-makers.ts";
+import { RAW_CTC, TINY_CTC } from "../../testing/makers/tiny-ctc.ts";
 import { checkCtcFiles, readTokens } from "./ctc-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-ctc-"));

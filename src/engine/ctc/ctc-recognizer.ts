@@ -1,7 +1,7 @@
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { CtcSettings } from "../../domain/ctc-settings.ts";
 import { fileOf } from "../../domain/model.ts";
-import type { NativeFiles } from "../native-files.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
 import {
   CTC_INPUT,
   CTC_LEAST_SAMPLES,
@@ -9,7 +9,7 @@ import {
   loadOnnx,
   type OnnxAddon,
   type OnnxSession,
-} from "../onnx/onnx-addon.ts";
+} from "../../native/onnx/onnx-addon.ts";
 import type { Recognizer } from "../recognizer.ts";
 import { type CtcFamilyName, type CtcModelInfo, checkCtcFiles } from "./ctc-files.ts";
 import { segmentsOf, writtenTokens } from "./ctc-text.ts";

@@ -1,5 +1,5 @@
 import type { RecognizedSegment } from "../../domain/recognition.ts";
-import type { BestTokens } from "../onnx/onnx-addon.ts";
+import type { BestTokens } from "../../native/onnx/onnx-addon.ts";
 
 /** A token that the model wrote: its number, the first and last frame in which it is the best, and its probability. */
 export type WrittenToken = { id: number; first: number; last: number; probability: number };

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import type { CtcFeatures, CtcSettings } from "../../domain/ctc-settings.ts";
 import type { ModelFamilyName } from "../../domain/model.ts";
 import type { RecognizedSegment } from "../../domain/recognition.ts";
+import { extractNativeFiles } from "../../native/native-files.ts";
 import { familyOf } from "../../pipeline/families/families.ts";
-import { RAW_CTC, separation, TINY_CTC, tinyRecordings } from "../../testing/tiny-ctc.ts";
-import { extractNativeFiles } from "../native-files.ts";
+import { RAW_CTC, separation, TINY_CTC, tinyRecordings } from "../../testing/makers/tiny-ctc.ts";
 import { createWorkerHost, type WorkerHost } from "../workers/worker-host.ts";
 import { segmentsOf, type WrittenToken, writtenTokens } from "./ctc-text.ts";
 
@@ -67,7 +67,12 @@ test.each(ENGINES)(
   async (family, kind, model) => {
     const child = Bun.spawn(
       [
-        ...[process.execPath, join(import.meta.dir, "../../testing/sherpa-reference.ts"), kind, model],
+        ...[
+          process.execPath,
+          join(import.meta.dir, "../../testing/programs/sherpa-reference.ts"),
+          kind,
+          model,
+        ],
         ...tinyRecordings.map(({ path }) => path),
       ],
       { stdout: "pipe", stderr: "pipe" },

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { packChunks } from "../../testing/pack-chunks.ts";
+import { packChunks } from "../../testing/makers/pack-chunks.ts";
 import { cutLongRegions } from "./cut-speech.ts";
 
 const RATE_HZ = 16_000;

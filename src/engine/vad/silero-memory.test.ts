@@ -2,11 +2,11 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sileroVariants } from "../../../scripts/native/silero.ts";
-import { openSilero } from "./silero.ts";
+import { sileroVariants } from "../../native/build/silero.ts";
+import { openSilero } from "../../native/silero/silero.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const NET = join(ROOT, "scripts/native/silero");
+const NET = join(ROOT, "src/native/silero");
 const NATIVE_DIR = join(ROOT, "build/native");
 const CHECKS = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import fc from "fast-check";
 import type { SpeechRegion } from "../../domain/speech.ts";
 import { samplePath, utterancesIn } from "../../e2e/samples.ts";
-import { LOW_VOICE, makeConversation } from "../../testing/voices.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
+import { LOW_VOICE, makeConversation } from "../../testing/makers/voices.ts";
 import { decodeAudio } from "../audio/decode.ts";
 import { DecodeError } from "../audio/decode-failure.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
 import { finishedRegions, foundReporter, shapeRegions } from "./speech-shape.ts";
 import { openVad, type SpeechOptions, trackRegions } from "./vad.ts";
 

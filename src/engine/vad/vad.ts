@@ -1,12 +1,16 @@
 import { open, stat } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { SpeechRegion } from "../../domain/speech.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
+import {
+  openSilero,
+  SUMS_PER_WINDOW,
+  SILERO_WINDOW_SAMPLES as WINDOW_SAMPLES,
+} from "../../native/silero/silero.ts";
 import { DecodeError } from "../audio/decode-failure.ts";
 import { offsetRemover, type SampleSums } from "../audio/offset.ts";
 import { PCM_BYTES_PER_SAMPLE, PCM_FULL_SCALE, readPcm } from "../audio/pcm-file.ts";
-import type { NativeFiles } from "../native-files.ts";
 import type { LevelEnvelope } from "./cut-speech.ts";
-import { openSilero, SUMS_PER_WINDOW, SILERO_WINDOW_SAMPLES as WINDOW_SAMPLES } from "./silero.ts";
 import { finishedRegions, foundReporter, type ShapeOptions } from "./speech-shape.ts";
 
 export type SpeechOptions = ShapeOptions & {

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pcmOf, utterancesIn } from "../../e2e/samples.ts";
+import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { layoutChunk } from "../../pipeline/chunk-audio.ts";
 import { chunkLimits } from "../../pipeline/chunks.ts";
 import { familyOf } from "../../pipeline/families/families.ts";
-import { packChunks } from "../../testing/pack-chunks.ts";
-import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { packChunks } from "../../testing/makers/pack-chunks.ts";
 import { openVad } from "./vad.ts";
 
 /** How full the windows of dense speech are, with the real speech detector. */

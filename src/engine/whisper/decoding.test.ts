@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { LANGUAGES } from "../../domain/languages.ts";
 import { MODES } from "../../domain/transcription.ts";
 import { samplePath } from "../../e2e/samples.ts";
-import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
-import { makeWav, seededRandom } from "../../testing/audio-makers.ts";
-import type { Effort, RandomText, Sound } from "../../testing/decoding-test-child.ts";
+import { makeWav, seededRandom } from "../../testing/makers/audio-makers.ts";
+import { askWhisperChild } from "../../testing/programs/ask-whisper-child.ts";
+import type { Effort, RandomText, Sound } from "../../testing/programs/decoding-test-child.ts";
 
 /** What bounds the decoder: characters byte by byte, loops, and the cost of a chunk. */
 

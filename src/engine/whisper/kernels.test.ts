@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type BuildInput, cachedBuild } from "../../../scripts/native/cache.ts";
-import { readProcessor } from "../processor.ts";
+import { type BuildInput, cachedBuild } from "../../native/build/cache.ts";
+import { readProcessor } from "../../native/processor.ts";
 
 /**
- * The kernels of scripts/native/whisper/kernels/ against sums in double precision: compiled for each kind of processor
+ * The kernels of src/native/whisper/kernels/ against sums in double precision: compiled for each kind of processor
  * that this machine can run, with the compiler's checks of addresses and undefined behaviour.
  */
 
 const ROOT = join(import.meta.dirname, "../../..");
 const NATIVE_DIR = join(ROOT, "build/native");
 const SOURCES = join(ROOT, "src/testing/native");
-const NATIVE_SOURCES = join(ROOT, "scripts/native");
+const NATIVE_SOURCES = join(ROOT, "src/native");
 const KERNELS = join(NATIVE_SOURCES, "whisper/kernels");
 const HEADERS = join(NATIVE_SOURCES, "headers");
 const GGML = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml");

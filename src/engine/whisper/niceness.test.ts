@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { getPriority } from "node:os";
 import { join } from "node:path";
 import { samplePath } from "../../e2e/samples.ts";
-import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
-import type { Niceness } from "../../testing/whisper-test-child.ts";
+import { askWhisperChild } from "../../testing/programs/ask-whisper-child.ts";
+import type { Niceness } from "../../testing/programs/whisper-test-child.ts";
 
 /** How urgent threads are for the system, with whisper.cpp and the demonstration model. */
 

@@ -3,10 +3,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sampleNames, samplePath, utterancesIn } from "../../e2e/samples.ts";
-import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
-import { NATIVE_DIR } from "../../testing/native-files.ts";
-import type { Outcome } from "../../testing/whisper-test-child.ts";
-import { readProcessor } from "../processor.ts";
+import { readProcessor } from "../../native/processor.ts";
+import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
+import { askWhisperChild } from "../../testing/programs/ask-whisper-child.ts";
+import type { Outcome } from "../../testing/programs/whisper-test-child.ts";
 import type { WhisperSegment } from "./whisper-segments.ts";
 
 /** The project's own kernels against whisper.cpp's code, on all recordings of the demonstration model. */

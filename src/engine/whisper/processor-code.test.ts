@@ -2,9 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
-import { NATIVE_DIR } from "../../testing/native-files.ts";
-import { readProcessor } from "../processor.ts";
+import { readProcessor } from "../../native/processor.ts";
+import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
+import { askWhisperChild } from "../../testing/programs/ask-whisper-child.ts";
 
 /** The code that whisper.cpp is opened with where the system lists other instructions than the processor has. */
 

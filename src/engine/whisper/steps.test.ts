@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath } from "../../e2e/samples.ts";
-import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
-import { NATIVE_DIR } from "../../testing/native-files.ts";
-import type { InLanes } from "../../testing/whisper-test-child.ts";
-import { openWideModel } from "../../testing/wide-model.ts";
+import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
+import { openWideModel } from "../../testing/makers/wide-model.ts";
+import { askWhisperChild } from "../../testing/programs/ask-whisper-child.ts";
+import type { InLanes } from "../../testing/programs/whisper-test-child.ts";
 
 /** Transcriptions that make their decoding steps together, with whisper.cpp and the demonstration model. */
 

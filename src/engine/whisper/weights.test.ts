@@ -3,12 +3,12 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, wordsIn } from "../../e2e/samples.ts";
-import { disassemble, fileOffset, functionOffset } from "../../testing/elf.ts";
-import { NATIVE_DIR } from "../../testing/native-files.ts";
-import type { Heard } from "../../testing/whisper-test-child.ts";
-import { openWideModel } from "../../testing/wide-model.ts";
-import { variantName } from "../cpu-variants.ts";
-import { readProcessor } from "../processor.ts";
+import { variantName } from "../../native/cpu-variants.ts";
+import { readProcessor } from "../../native/processor.ts";
+import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
+import { disassemble, fileOffset, functionOffset } from "../../testing/makers/elf.ts";
+import { openWideModel } from "../../testing/makers/wide-model.ts";
+import type { Heard } from "../../testing/programs/whisper-test-child.ts";
 import { FILE_TYPES } from "./whisper-model-file.ts";
 
 /** Tests every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
@@ -17,7 +17,7 @@ const ROOT = join(import.meta.dirname, "../../..");
 const SOURCES = join(import.meta.dirname, "../../testing/native");
 const HEADERS = [
   "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml/include",
-  "scripts/native/whisper/kernels",
+  "src/native/whisper/kernels",
 ].map((path) => `-I${join(ROOT, path)}`);
 const AMX_LIBRARY = join(NATIVE_DIR, "libggml-cpu-sapphirerapids.so");
 const TYPES = [...FILE_TYPES.values()].map(({ name }) => name);
@@ -139,7 +139,7 @@ const TILE_CONFIGURATION = [
   ...[8, 8, 16, 16, 16, 16, 16, 16, ...Array(8).fill(0)],
 ];
 
-/** That of our own kernels: all tiles have 16 rows of 64 bytes (scripts/native/whisper/kernels/blocks.h). */
+/** That of our own kernels: all tiles have 16 rows of 64 bytes (src/native/whisper/kernels/blocks.h). */
 const KERNEL_TILE_CONFIGURATION = [
   ...[1, ...Array(15).fill(0)],
   ...[...Array(8).fill([64, 0]), ...Array(8).fill([0, 0])].flat(),
@@ -218,7 +218,7 @@ describe("transcriptions", () => {
   }
 
   async function child<T>(scenario: string, request: object): Promise<T> {
-    const script = join(import.meta.dirname, "../../testing/whisper-test-child.ts");
+    const script = join(import.meta.dirname, "../../testing/programs/whisper-test-child.ts");
     const result = await run(process.execPath, script, NATIVE_DIR, scenario, JSON.stringify(request));
     expect(result).toMatchObject({ status: 0, signal: null, stderr: "" });
     return JSON.parse(result.stdout);

@@ -1,9 +1,9 @@
 import { statSync } from "node:fs";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
+import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
 import { requireSpace, TRIAL_SAMPLES, tryOut } from "../gpu-trial.ts";
 import type { ComputeDevice } from "../protocol.ts";
 import { charactersWithout } from "./characters.ts";
-import type { NativeAddon, NativeModel, NativeParams } from "./whisper-addon.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 import { toSegments, type WhisperSegment } from "./whisper-segments.ts";
 import { WINDOW_FRAMES, windowFrames } from "./window.ts";

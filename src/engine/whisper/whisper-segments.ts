@@ -1,6 +1,6 @@
 import type { RecognizedSegment } from "../../domain/recognition.ts";
+import type { NativeSegment } from "../../native/whisper/whisper-addon.ts";
 import { meanProbability } from "./confidence.ts";
-import type { NativeSegment } from "./whisper-addon.ts";
 
 export type WhisperToken = {
   id: number;

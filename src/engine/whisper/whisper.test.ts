@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mostWordErrors, samplePath as sample, utterancesIn, wordsIn } from "../../e2e/samples.ts";
 import { wordErrors } from "../../pipeline/wer.ts";
-import { NATIVE_DIR } from "../../testing/native-files.ts";
-import { type Outcome, textOf } from "../../testing/whisper-test-child.ts";
+import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
+import { type Outcome, textOf } from "../../testing/programs/whisper-test-child.ts";
 import { checkModelFile, expectedTensors, F16 } from "./whisper-model-file.ts";
 import type { WhisperSegment } from "./whisper-segments.ts";
 
@@ -25,7 +25,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 type Child = { status: number | null; signal: string | number | undefined; stderr: string; stdout: string };
 
 async function child(scenario: string, request: object): Promise<Child> {
-  const script = join(import.meta.dirname, "../../testing/whisper-test-child.ts");
+  const script = join(import.meta.dirname, "../../testing/programs/whisper-test-child.ts");
   const process_ = Bun.spawn([process.execPath, script, NATIVE_DIR, scenario, JSON.stringify(request)], {
     stdout: "pipe",
     stderr: "pipe",

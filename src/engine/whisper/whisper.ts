@@ -1,9 +1,13 @@
 import { join, resolve } from "node:path";
-import { explainBackendFailure, listBackends, unfitBackend } from "../backend-files.ts";
-import { chooseVariant, usableVariants, variantName } from "../cpu-variants.ts";
-import { readProcessor } from "../processor.ts";
+import { explainBackendFailure, listBackends, unfitBackend } from "../../native/backend-files.ts";
+import { chooseVariant, usableVariants, variantName } from "../../native/cpu-variants.ts";
+import { readProcessor } from "../../native/processor.ts";
+import {
+  type BackendFailure,
+  loadWhisperAddon,
+  type NativeAddon,
+} from "../../native/whisper/whisper-addon.ts";
 import type { ComputeDevice, Precision } from "../protocol.ts";
-import { type BackendFailure, loadWhisperAddon, type NativeAddon } from "./whisper-addon.ts";
 import { type LoadedModel, type LoadOptions, loadWhisperModel } from "./whisper-model.ts";
 
 /** whisper.cpp in this process. */

@@ -1,4 +1,4 @@
-import { type BrokenVariants, createVariantTrial } from "../cpu-variants.ts";
+import { type BrokenVariants, createVariantTrial } from "../../native/cpu-variants.ts";
 import type { DevicePreference } from "../protocol.ts";
 import type { WorkerGeneration } from "./worker-generation.ts";
 import type { WorkerExit } from "./worker-process.ts";

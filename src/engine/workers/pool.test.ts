@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileOf } from "../../domain/model.ts";
-import { NO_NATIVE_FILES } from "../../testing/native-files.ts";
+import { NO_NATIVE_FILES } from "../../testing/kits/native-files.ts";
 import { probeEngine } from "../probe-engine.ts";
 import {
   EngineError,

@@ -1,8 +1,7 @@
 import type { ModelFiles } from "../../domain/model.ts";
+import { type BrokenVariant, createBrokenVariants } from "../../native/cpu-variants.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
 import { pcmDurationMs } from "../audio/pcm-file.ts";
-import { type BrokenVariant, createBrokenVariants } from "../cpu-variants.ts";
-import { createNeuralDiarization } from "../diarization/neural-diarization.ts";
-import type { NativeFiles } from "../native-files.ts";
 import {
   type DiarizeJob,
   type DiarizeOutcome,
@@ -19,6 +18,7 @@ import {
   type WorkerOutcome,
   type WorkerReply,
 } from "../protocol.ts";
+import { createNeuralDiarization } from "./neural-diarization.ts";
 import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
 import { createSpeechProcesses } from "./speech-processes.ts";
 import type { HostOptions, RunOptions } from "./worker-host.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { NO_NATIVE_FILES } from "../../testing/native-files.ts";
+import { NO_NATIVE_FILES } from "../../testing/kits/native-files.ts";
 import type { WorkerReply, WorkerRequest } from "../protocol.ts";
 import { createSpeechProcesses } from "./speech-processes.ts";
 import type { HostOptions } from "./worker-host.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { NO_NATIVE_FILES } from "../../testing/native-files.ts";
-import { createBrokenVariants } from "../cpu-variants.ts";
+import { createBrokenVariants } from "../../native/cpu-variants.ts";
+import { NO_NATIVE_FILES } from "../../testing/kits/native-files.ts";
 import { EngineError, type WorkerReply, type WorkerRequest } from "../protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";

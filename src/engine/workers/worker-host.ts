@@ -1,5 +1,5 @@
+import { createGate } from "../../admission/gate.ts";
 import { EngineError, type WorkerReply } from "../protocol.ts";
-import { createGate } from "./gate.ts";
 import { type HostRequest, runTask, type TaskOptions } from "./worker-generation.ts";
 import {
   createWorkerLifecycle,

@@ -2,8 +2,8 @@ import type { ModelFiles } from "../../domain/model.ts";
 import type { DescribedFile } from "../../domain/model-hash.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { untilAborted } from "../../lib/until-aborted.ts";
-import { type BrokenVariants, createBrokenVariants } from "../cpu-variants.ts";
-import type { NativeFiles } from "../native-files.ts";
+import { type BrokenVariants, createBrokenVariants } from "../../native/cpu-variants.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
 import {
   type DevicePreference,
   EngineError,

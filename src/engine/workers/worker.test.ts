@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { NativeFiles } from "../native-files.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
 import type { ChunkThreads } from "../protocol.ts";
 import type { OpenRecognizer } from "../recognizer.ts";
 import { createWorker } from "./worker.ts";

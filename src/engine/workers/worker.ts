@@ -1,10 +1,10 @@
 import { getPriority, setPriority } from "node:os";
+import { diarizeAcoustically } from "../../diarization/diarize.ts";
+import { diarizeNeurally } from "../../diarization/diarize-neural.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { stayAsStarted } from "../../lib/rights.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
 import { samplesOf } from "../audio/chunk-samples.ts";
-import { diarizeAcoustically } from "../diarization/diarize.ts";
-import { diarizeNeurally } from "../diarization/diarize-neural.ts";
-import type { NativeFiles } from "../native-files.ts";
 import { openRecognizer } from "../open-recognizer.ts";
 import type { SpeechRegion, WorkerReply, WorkerRequest } from "../protocol.ts";
 import type { LoadedRecognizer, OpenRecognizer, Recognizer } from "../recognizer.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import type { AudioRef, FileAudio } from "../../engine/protocol.ts";
-import { until } from "../../testing/fleet-chunks.ts";
+import { until } from "../../testing/kits/fleet-chunks.ts";
 import { makeAuthority, makeServerCertificate } from "../setup/certificates.ts";
 import { audioRoute } from "./audio-route.ts";
 import { type Listener, openListener } from "./listener.ts";

@@ -1,6 +1,6 @@
+import { createGate } from "../../admission/gate.ts";
 import type { ChunkExecutor } from "../../engine/executor.ts";
 import { EngineError } from "../../engine/protocol.ts";
-import { createGate } from "../../engine/workers/gate.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import {
   briefly,

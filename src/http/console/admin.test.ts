@@ -5,10 +5,10 @@ import { createConsoleSessionService } from "../../services/console-sessions.ts"
 import { exportAudit } from "../../store/audit-log.ts";
 import { putHeldKeys } from "../../store/held-keys.ts";
 import { markPurged, markPurgeStarted } from "../../store/organizations.ts";
-import { apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
-import { expectRefusal } from "../../testing/scenarios.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { expectRefusal } from "../../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 import type {
   AdminTranscription,
   AdminTranscriptionList,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliDecompressSync } from "node:zlib";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
 
 /** What a browser may load before it shows the page, compressed, without fonts. */
 const MAX_FIRST_BYTES = 250_000;

@@ -5,7 +5,7 @@ import { AppError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { derivedFrom } from "../../lib/derived.ts";
 import type { ConsoleSession, ConsoleSessionService } from "../../services/console-sessions.ts";
-import { type Network, parseNetwork } from "../../services/webhooks/webhook-addresses.ts";
+import { type Network, parseNetwork } from "../../webhooks/addresses.ts";
 import { contextOf } from "../context.ts";
 import { NO_FIELDS, readingHooks } from "../route.ts";
 import { readEmptyBody, readJson, readQuery } from "../wire/parse.ts";

@@ -6,11 +6,11 @@ import { noticeOf } from "../../domain/trial.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import type { ApiKey } from "../../services/api-keys.ts";
 import type { ModelService } from "../../services/models/models.ts";
-import type { DeliveryView, EndpointView } from "../../services/webhooks/webhooks.ts";
 import type { LedgerEntry as Entry } from "../../store/ledger.ts";
 import type { OrganizationRow } from "../../store/organizations.ts";
 import type { ProjectRow } from "../../store/projects.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
+import type { DeliveryView, EndpointView } from "../../webhooks/webhooks.ts";
 import type {
   AdminTranscription,
   ConsoleEndpoint,

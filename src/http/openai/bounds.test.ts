@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import type { Config } from "../../config/schema.ts";
 import { EngineError } from "../../engine/protocol.ts";
-import { apiClient } from "../../testing/api-client.ts";
-import type { TestApp } from "../../testing/open-test-app.ts";
-import { fingerprint } from "../../testing/scenarios.ts";
-import { until } from "../../testing/scheduler-kit.ts";
-import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
-import { testAppOpener } from "../../testing/test-app-opener.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { fingerprint } from "../../testing/answers/scenarios.ts";
+import type { TestApp } from "../../testing/kits/open-test-app.ts";
+import { until } from "../../testing/kits/scheduler-kit.ts";
+import { type Script, scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { testAppOpener } from "../../testing/kits/test-app-opener.ts";
 
 /** The bounds of the OpenAI layer and of requests that wait. */
 

@@ -3,10 +3,10 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { transcribe } from "ai";
 import Groq, { toFile } from "groq-sdk";
 import type { Config } from "../../config/schema.ts";
-import { readDocument, sectionsOf, tablesOf } from "../../testing/documents.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { PROGRAM_FORMS, type ProgramForm } from "../../testing/openai-programs.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { PROGRAM_FORMS, type ProgramForm } from "../../testing/answers/openai-programs.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { readDocument, sectionsOf, tablesOf } from "../../testing/rules/documents.ts";
 
 /** Programs of others that use the OpenAI layer. */
 

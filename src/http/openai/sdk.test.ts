@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI, { APIError, toFile } from "openai";
-import { apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 
 /** OpenAI's own client against the OpenAI layer. */
 

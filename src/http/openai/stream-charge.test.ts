@@ -3,11 +3,11 @@ import { EngineError } from "../../engine/protocol.ts";
 import { chargePaise } from "../../lib/money.ts";
 import { auditLedger } from "../../store/ledger-audit.ts";
 import { listUnfinished } from "../../store/transcriptions.ts";
-import { openCommand } from "../../testing/command-beside.ts";
-import type { TestApp } from "../../testing/open-test-app.ts";
-import { CHUNK_MS, clientOf, forever, until } from "../../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
-import { testAppOpener } from "../../testing/test-app-opener.ts";
+import type { TestApp } from "../../testing/kits/open-test-app.ts";
+import { CHUNK_MS, clientOf, forever, until } from "../../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { testAppOpener } from "../../testing/kits/test-app-opener.ts";
+import { openCommand } from "../../testing/programs/command-beside.ts";
 
 /**
  * Words that a stream has sent are paid, whatever ends it. What it has not sent is not charged without a result.

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Scope } from "../../domain/api-key.ts";
-import { countDeliveries } from "../../store/webhook-deliveries.ts";
-import { apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { expectRefusal } from "../../testing/scenarios.ts";
-import { until } from "../../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
-import { BENCH_WEBHOOKS, isAuthentic, type Receiver, startReceiver } from "../../testing/webhook-kit.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { expectRefusal } from "../../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { until } from "../../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { BENCH_WEBHOOKS, isAuthentic, type Receiver, startReceiver } from "../../testing/kits/webhook-kit.ts";
+import { countDeliveries } from "../../webhooks/delivery-rows.ts";
 import type { WebhookEndpoint, WebhookEndpointList } from "../wire/schemas.ts";
 
 /** The event `credit.low` (docs/decisions.md section 14), as its receivers see it. */

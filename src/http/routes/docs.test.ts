@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { findChromium, visitPage } from "../../testing/chromium.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
+import { findChromium, visitPage } from "../../testing/console/chromium.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
 
 const browser = findChromium();
 if (browser === undefined)

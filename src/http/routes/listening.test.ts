@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { insertOutline } from "../../store/outlines.ts";
-import { apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { expectRefusal } from "../../testing/scenarios.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { expectRefusal } from "../../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 import type { AudioLink, Waveform } from "../wire/schemas.ts";
 
 let testApp: TestApp;

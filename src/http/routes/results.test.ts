@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { expectRefusal } from "../../testing/scenarios.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { expectRefusal } from "../../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 
 /** Results in all their formats. */
 

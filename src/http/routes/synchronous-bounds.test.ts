@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { lanesOfOne } from "../../admission/decoder-lanes.ts";
 import { takeOver } from "../../config/reload.ts";
 import type { Config } from "../../config/schema.ts";
-import { lanesOfOne } from "../../services/uploads/decoder-lanes.ts";
-import { apiClient, audioForm } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
-import { forever, until } from "../../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
-import { testConfig } from "../../testing/test-config.ts";
+import { apiClient, audioForm } from "../../testing/answers/api-client.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/kits/open-test-app.ts";
+import { forever, until } from "../../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { testConfig } from "../../testing/kits/test-config.ts";
 
 /** Limits of what synchronous requests may use: time, places, decoders, disk space. */
 

@@ -1,3 +1,4 @@
+import { createKeyLocks } from "../../admission/key-locks.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
 import { AppError, ERROR_TABLE, type ErrorCode } from "../../domain/errors.ts";
@@ -15,7 +16,6 @@ import type { AdoptedFile } from "../../services/uploads/uploads.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { HttpDeps, SynchronousPlace } from "../deps.ts";
-import { createKeyLocks } from "../key-locks.ts";
 import type { ReceivedFile } from "../wire/multipart.ts";
 
 /** Codes with which every form with a recording may be refused, or its work may end. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ApiClient, apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
+import { type ApiClient, apiClient } from "../../testing/answers/api-client.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { type Script, scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 import type { TranscriptionCreate } from "../wire/schemas.ts";
 
 const HINDI: Script = { seconds: 3, text: "नमस्ते दुनिया" };

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { apiClient } from "../../testing/api-client.ts";
-import { manualClock } from "../../testing/manual-clock.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
-import { expectRefusal, fingerprint } from "../../testing/scenarios.ts";
-import { until } from "../../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { expectRefusal, fingerprint } from "../../testing/answers/scenarios.ts";
+import { manualClock } from "../../testing/kits/manual-clock.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/kits/open-test-app.ts";
+import { until } from "../../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 import type { UploadCreated } from "../wire/schemas.ts";
 
 /** How long an upload's token is valid, and how many uploads may be open. */

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
-import { expectRefusal } from "../../testing/scenarios.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { expectRefusal } from "../../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/kits/open-test-app.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 import type { Upload, UploadCreated } from "../wire/schemas.ts";
 
 const open: TestApp[] = [];

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { isId } from "../../lib/ids.ts";
-import { updateEndpoint } from "../../store/webhooks.ts";
-import { apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestClient } from "../../testing/open-test-app.ts";
-import { expectRefusal, fingerprint } from "../../testing/scenarios.ts";
-import { until } from "../../testing/scheduler-kit.ts";
-import { scriptedAudio } from "../../testing/scripted-engine.ts";
-import { startReceiver } from "../../testing/webhook-kit.ts";
+import { apiClient } from "../../testing/answers/api-client.ts";
+import { expectRefusal, fingerprint } from "../../testing/answers/scenarios.ts";
+import { openTestApp, type TestApp, type TestClient } from "../../testing/kits/open-test-app.ts";
+import { until } from "../../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { startReceiver } from "../../testing/kits/webhook-kit.ts";
+import { updateEndpoint } from "../../webhooks/event-rows.ts";
 import type { RotatedSecret, WebhookEndpoint, WebhookEndpointList } from "../wire/schemas.ts";
 
 /** Webhook endpoints that clients administer over HTTP. */

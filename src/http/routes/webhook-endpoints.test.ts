@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { SCOPES } from "../../domain/api-key.ts";
 import type { AppError } from "../../domain/errors.ts";
 import { isId } from "../../lib/ids.ts";
-import { openWebhookKit } from "../../testing/webhook-kit.ts";
+import { openWebhookKit } from "../../testing/kits/webhook-kit.ts";
 import { setContext, targetOf } from "../context.ts";
 import { defineRoutes } from "../route.ts";
 import { errorResponse, toAppError } from "../wire/errors.ts";

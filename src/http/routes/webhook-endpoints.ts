@@ -1,7 +1,7 @@
 import type { Caller } from "../../domain/api-key.ts";
 import { toTimestamp } from "../../lib/time.ts";
-import type { EndpointView } from "../../services/webhooks/webhooks.ts";
-import type { WebhookEndpointRow } from "../../store/webhooks.ts";
+import type { WebhookEndpointRow } from "../../webhooks/event-rows.ts";
+import type { EndpointView } from "../../webhooks/webhooks.ts";
 import { requireScope } from "../auth.ts";
 import type { HttpDeps } from "../deps.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";

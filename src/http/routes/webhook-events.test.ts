@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
-import { ApiError, apiClient } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
-import { BENCH_WEBHOOKS, isAuthentic, type Receiver, startReceiver } from "../../testing/webhook-kit.ts";
+import { ApiError, apiClient } from "../../testing/answers/api-client.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { type Script, scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { BENCH_WEBHOOKS, isAuthentic, type Receiver, startReceiver } from "../../testing/kits/webhook-kit.ts";
 import type { Transcription, WebhookEndpoint } from "../wire/schemas.ts";
 
 /** Events of webhooks, from the request that names an endpoint to the receiver. */

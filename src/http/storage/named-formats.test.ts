@@ -6,7 +6,7 @@ import {
   serveUploads,
   type UploadBench,
   type UploadServer,
-} from "../../testing/upload-bench.ts";
+} from "../../testing/kits/upload-bench.ts";
 import type { UploadCreated } from "../wire/schemas.ts";
 
 /** What a sender says of a file without a header reaches verification, and is kept as verification has found it. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Upload as TusUpload } from "tus-js-client";
 import type { UploadCreated } from "../wire/schemas.ts";
 
-const PROGRAM = join(import.meta.dir, "../../testing/upload-bench.ts");
+const PROGRAM = join(import.meta.dir, "../../testing/kits/upload-bench.ts");
 
 type Child = { process: Bun.Subprocess<"ignore", "pipe", "inherit">; url: string };
 const children: Child[] = [];

@@ -3,14 +3,14 @@ import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { Upload as TusUpload } from "tus-js-client";
 import { forgetStatements } from "../../store/prepared.ts";
-import { testConfig } from "../../testing/test-config.ts";
+import { testConfig } from "../../testing/kits/test-config.ts";
 import {
   CALLER,
   openUploadBench,
   serveUploads,
   type UploadBench,
   type UploadServer,
-} from "../../testing/upload-bench.ts";
+} from "../../testing/kits/upload-bench.ts";
 import type { UploadCreated } from "../wire/schemas.ts";
 
 let bench: UploadBench;

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { apiClient, audioForm } from "../../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
-import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
+import { apiClient, audioForm } from "../../testing/answers/api-client.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/kits/open-test-app.ts";
+import { type Script, scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 
 const HINDI: Script = { seconds: 2, text: "नमस्ते" };
 /** The price of 2 s at 3000 paise an hour, rounded up. */

@@ -3,7 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ERROR_CODES, ERROR_TABLE } from "../../domain/errors.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
 import * as schemas from "./schemas.ts";
 import { validate } from "./validate.ts";
 

@@ -2,10 +2,13 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { createDecoderLanes, type DecoderWork } from "../../admission/decoder-lanes.ts";
+import { createSharedWork } from "../../admission/shared-work.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Outline } from "../../domain/outline.ts";
+import { requireOwned } from "../../domain/ownership.ts";
 import type { FileToRead } from "../../domain/reading.ts";
 import { type ChannelMode, recognizedChannels } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -15,10 +18,7 @@ import { findTranscription, type TranscriptionRow } from "../../store/transcript
 import { findUpload, readingOf } from "../../store/uploads.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { ApiKeyService } from "../api-keys.ts";
-import { requireOwned } from "../ownership.ts";
-import { createDecoderLanes, type DecoderWork } from "../uploads/decoder-lanes.ts";
 import { type AudioLinks, createAudioLinks } from "./audio-links.ts";
-import { createSharedWork } from "./shared-work.ts";
 
 type OutlineJob = FileToRead & { channels: ChannelMode; maxDurationMs: number; file: string };
 type PlayJob = FileToRead & {

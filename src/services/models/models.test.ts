@@ -20,8 +20,8 @@ import { silentLog } from "../../lib/log.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { type Database, openDatabase } from "../../store/database.ts";
 import { putSetting, SETTING_NAMES } from "../../store/settings.ts";
-import { manualClock } from "../../testing/manual-clock.ts";
-import { testConfig } from "../../testing/test-config.ts";
+import { manualClock } from "../../testing/kits/manual-clock.ts";
+import { testConfig } from "../../testing/kits/test-config.ts";
 import { type CarriedModels, copyOut, extractCarriedModels } from "./carried-models.ts";
 import { type AddModelOptions, createModelService } from "./models.ts";
 

@@ -18,7 +18,7 @@ import {
   bandNormModel,
   emptyModel,
   SEGMENTATION_METADATA,
-} from "../../testing/onnx-makers.ts";
+} from "../../testing/makers/onnx-makers.ts";
 import { CARRIED_NETS } from "./carried-nets.ts";
 import {
   checkSpeakerWeights,

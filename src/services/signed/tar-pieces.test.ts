@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { brotliCompressSync, createGzip, gzipSync, zstdCompressSync } from "node:zlib";
 import { Header } from "tar";
 import { signMessage } from "../../lib/signatures.ts";
-import { peakMemoryOf } from "../../testing/peak-memory.ts";
+import { peakMemoryOf } from "../../testing/programs/peak-memory.ts";
 import { verifyBundle } from "../bundles/bundle-verify.ts";
 import { verifySignedFile } from "./signed-files.ts";
 

@@ -3,6 +3,7 @@ import type { Caller } from "../../domain/api-key.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
+import type { Scope } from "../../domain/ownership.ts";
 import { billedMsOf, type Submission, type TranscriptionRequest } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
@@ -18,12 +19,11 @@ import {
   insertTranscription,
   type TranscriptionRow,
 } from "../../store/transcriptions.ts";
+import { requireEndpoint } from "../../webhooks/webhooks.ts";
 import type { CreditService } from "../credit.ts";
 import type { ModelService } from "../models/models.ts";
-import type { Scope } from "../ownership.ts";
 import type { UnpaidActs } from "../unpaid-acts.ts";
 import type { UploadService } from "../uploads/uploads.ts";
-import { requireEndpoint } from "../webhooks/webhooks.ts";
 
 const KEEP_KEYS_MS = 48 * 3_600_000;
 

@@ -3,8 +3,8 @@ import { EngineError } from "../../engine/protocol.ts";
 import { exportAudit } from "../../store/audit-log.ts";
 import { auditLedger } from "../../store/ledger-audit.ts";
 import { raiseStreamed } from "../../store/transcriptions.ts";
-import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
-import { begin, clientOf, until } from "../../testing/scheduler-kit.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { begin, clientOf, until } from "../../testing/kits/scheduler-kit.ts";
 import { retryTranscription } from "./retry.ts";
 import { storyOf } from "./story.ts";
 

@@ -3,7 +3,7 @@ import { isFinal } from "../../domain/transcription.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { type Store, transaction } from "../../store/database.ts";
 import { findTranscription, listRetries, type TranscriptionRow } from "../../store/transcriptions.ts";
-import { findEndpoint } from "../../store/webhooks.ts";
+import { findEndpoint } from "../../webhooks/event-rows.ts";
 import { type AcceptanceDeps, checkRequest, insertAccepted, requestOf } from "./acceptance.ts";
 import { chargeOf } from "./settlement.ts";
 

@@ -14,7 +14,7 @@ import { settleReservation } from "../../store/ledger.ts";
 import { insertResult, type PackedResult } from "../../store/results.ts";
 import { moveTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { insertUsageEvent } from "../../store/usage.ts";
-import { findEndpoint, insertEvent } from "../../store/webhooks.ts";
+import { findEndpoint, insertEvent } from "../../webhooks/event-rows.ts";
 
 /** How a transcription was recognized, as far as that is known before it is settled. */
 export type KnownWork = {

@@ -5,8 +5,8 @@ import { countChunks } from "../../store/chunks.ts";
 import type { Store } from "../../store/database.ts";
 import { type LedgerEntry, listEntriesOf } from "../../store/ledger.ts";
 import { listRetries, type TranscriptionRow } from "../../store/transcriptions.ts";
-import { findEventOf } from "../../store/webhook-deliveries.ts";
-import { type DeliveryHistory, viewDelivery } from "../webhooks/webhook-redelivery.ts";
+import { findEventOf } from "../../webhooks/delivery-rows.ts";
+import { type DeliveryHistory, viewDelivery } from "../../webhooks/redelivery.ts";
 
 /** How long a transcription waited and was worked on, milliseconds. */
 export type Pace = {

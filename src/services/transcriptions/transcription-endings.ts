@@ -7,12 +7,12 @@ import type { Clock } from "../../lib/clock.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { removeChunks } from "../../store/chunks.ts";
 import { checkpoint, type Database, transaction } from "../../store/database.ts";
-import { noteLowCredit } from "../../store/low-credit.ts";
 import type { PackedResult } from "../../store/results.ts";
 import { findTranscription, isUploadInUse, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findUpload } from "../../store/uploads.ts";
-import type { LowCredit } from "../../store/webhooks.ts";
+import type { LowCredit } from "../../webhooks/event-rows.ts";
 import { deleteTranscriptionContent } from "../deletions.ts";
+import { noteLowCredit } from "../low-credit.ts";
 import type { ReceiptService } from "../receipts.ts";
 import { type KnownWork, settleTranscription } from "./settlement.ts";
 

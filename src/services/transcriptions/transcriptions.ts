@@ -1,6 +1,7 @@
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
+import { requireOwned } from "../../domain/ownership.ts";
 import type { TranscriptionResult, Warning } from "../../domain/result.ts";
 import {
   isFinal,
@@ -20,7 +21,6 @@ import {
   moveTranscription,
   type TranscriptionRow,
 } from "../../store/transcriptions.ts";
-import { requireOwned } from "../ownership.ts";
 import type { ReceiptService } from "../receipts.ts";
 import type { UploadService } from "../uploads/uploads.ts";
 import {

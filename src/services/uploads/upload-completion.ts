@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { AppError } from "../../domain/errors.ts";
+import { requireOwned, type Scope } from "../../domain/ownership.ts";
 import { isId } from "../../lib/ids.ts";
 import { within } from "../../lib/within.ts";
 import { audioFilePath, syncFile } from "../../store/audio-files.ts";
 import { gatedTransaction, type Store } from "../../store/database.ts";
 import { findUpload, moveUpload, type UploadRow } from "../../store/uploads.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
-import { requireOwned, type Scope } from "../ownership.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { expireUpload } from "./upload-expiry.ts";
 import { rejectionOf, storedBytes } from "./upload-receiving.ts";

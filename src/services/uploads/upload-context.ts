@@ -1,16 +1,16 @@
+import type { DecoderLanes } from "../../admission/decoder-lanes.ts";
+import type { Shares } from "../../admission/shares.ts";
+import type { UploadLocks } from "../../admission/upload-locks.ts";
 import type { Config } from "../../config/schema.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
 import type { FileToRead } from "../../domain/reading.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Shares } from "../../lib/shares.ts";
 import { toSeconds } from "../../lib/time.ts";
 import type { Database } from "../../store/database.ts";
 import type { UploadRow } from "../../store/uploads.ts";
 import type { UnpaidActs } from "../unpaid-acts.ts";
-import type { DecoderLanes } from "./decoder-lanes.ts";
-import type { UploadLocks } from "./upload-locks.ts";
 
 export type UploadDeps = {
   database: Database;

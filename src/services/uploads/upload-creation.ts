@@ -1,4 +1,5 @@
 import { AppError } from "../../domain/errors.ts";
+import type { Scope } from "../../domain/ownership.ts";
 import { newId } from "../../lib/ids.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
@@ -6,7 +7,6 @@ import { ensureAudioDirectory } from "../../store/audio-files.ts";
 import { gatedTransaction, type Store } from "../../store/database.ts";
 import { insertUpload, type UploadRow } from "../../store/uploads.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
-import type { Scope } from "../ownership.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { checkDisk } from "./upload-disk.ts";
 import { requireOpenPlace } from "./upload-limit.ts";

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { countAudio, DecodeError } from "../../engine/audio/decode.ts";
-import { extractNativeFiles } from "../../engine/native-files.ts";
-import { ENCODED_FORMATS, encodeFormat, makeWav, systemEncoders } from "../../testing/audio-makers.ts";
-import { CALLER, openUploadBench, type UploadBench } from "../../testing/upload-bench.ts";
+import { extractNativeFiles } from "../../native/native-files.ts";
+import { CALLER, openUploadBench, type UploadBench } from "../../testing/kits/upload-bench.ts";
+import { ENCODED_FORMATS, encodeFormat, makeWav, systemEncoders } from "../../testing/makers/audio-makers.ts";
 
 /** Recordings as customers have them, through the service with the real decoder. */
 

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { AppError } from "../../domain/errors.ts";
-import { testConfig } from "../../testing/test-config.ts";
-import { CALLER, openUploadBench, STRANGER, type UploadBench } from "../../testing/upload-bench.ts";
+import { testConfig } from "../../testing/kits/test-config.ts";
+import { CALLER, openUploadBench, STRANGER, type UploadBench } from "../../testing/kits/upload-bench.ts";
 
 let bench: UploadBench;
 beforeAll(() => {

@@ -5,8 +5,8 @@ import { AppError } from "../../domain/errors.ts";
 import { transaction } from "../../store/database.ts";
 import { requireOrganization } from "../../store/organizations.ts";
 import { markAudioDeleted } from "../../store/uploads.ts";
-import { type ManualClock, manualClock } from "../../testing/manual-clock.ts";
-import { testConfig } from "../../testing/test-config.ts";
+import { type ManualClock, manualClock } from "../../testing/kits/manual-clock.ts";
+import { testConfig } from "../../testing/kits/test-config.ts";
 import {
   acceptingVerifier,
   CALLER,
@@ -14,7 +14,7 @@ import {
   STRANGER,
   type UploadBench,
   type UploadBenchOptions,
-} from "../../testing/upload-bench.ts";
+} from "../../testing/kits/upload-bench.ts";
 import { deleteUploadRecording } from "../deletions.ts";
 import { type StoredLimit, storedLimitOf } from "./upload-space.ts";
 

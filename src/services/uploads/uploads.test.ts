@@ -7,8 +7,8 @@ import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { openLog } from "../../lib/log.ts";
 import { transaction } from "../../store/database.ts";
 import { findUpload, markAudioDeleted } from "../../store/uploads.ts";
-import { manualClock } from "../../testing/manual-clock.ts";
-import { testConfig } from "../../testing/test-config.ts";
+import { manualClock } from "../../testing/kits/manual-clock.ts";
+import { testConfig } from "../../testing/kits/test-config.ts";
 import {
   CALLER,
   openUploadBench,
@@ -16,7 +16,7 @@ import {
   STRANGER,
   type UploadBench,
   type UploadBenchOptions,
-} from "../../testing/upload-bench.ts";
+} from "../../testing/kits/upload-bench.ts";
 
 const open: UploadBench[] = [];
 function bench(options: UploadBenchOptions = {}): UploadBench {

@@ -1,11 +1,12 @@
+import { createShares, usualSpare } from "../../admission/shares.ts";
+import { createUploadLocks } from "../../admission/upload-locks.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
+import { requireOwned, type Scope } from "../../domain/ownership.ts";
 import type { RawFormat } from "../../domain/raw-formats.ts";
-import { createShares, usualSpare } from "../../lib/shares.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
 import type { Store } from "../../store/database.ts";
 import type { OrganizationRow } from "../../store/organizations.ts";
 import { findUpload, type UploadRow } from "../../store/uploads.ts";
-import { requireOwned, type Scope } from "../ownership.ts";
 import { type AdoptedFile, adoptFile, discardAdopted } from "./upload-adoption.ts";
 import { authorizeUpload } from "./upload-authorization.ts";
 import {
@@ -18,7 +19,6 @@ import type { UploadContext, UploadDeps } from "./upload-context.ts";
 import { type CreatedUpload, createUpload, type Uploader, type UploadRequest } from "./upload-creation.ts";
 import { checkDisk } from "./upload-disk.ts";
 import { expireUploads, expireWherePossible, removeBytes } from "./upload-expiry.ts";
-import { createUploadLocks } from "./upload-locks.ts";
 import { removeOrphans, type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
 import {
   discardBytes,

@@ -1,4 +1,4 @@
-// Runs the kernels of scripts/native/whisper/kernels/, compiled into this program, and compares them with sums in double
+// Runs the kernels of src/native/whisper/kernels/, compiled into this program, and compares them with sums in double
 // precision. ggml's pool of threads is replaced by one of this program.
 //
 //   kernels-probe [amx | emulate-amx]

@@ -1,0 +1,36 @@
+import { type RawFormat, rawFormatOfMediaType } from "../../domain/raw-formats.ts";
+import { CHANNEL_MODES, type ChannelMode, MODES, type Mode } from "../../domain/transcription.ts";
+import { FORMATS, type Format } from "../../pipeline/render.ts";
+import { CommandError } from "./context.ts";
+
+/** Parsers of options with few values. Any other value is wrong usage. */
+
+export function readMode(text: string): Mode {
+  const mode = MODES.find((known) => known === text);
+  if (!mode) throw new CommandError("usage", `There is no mode ${text}; there are ${MODES.join(", ")}.`);
+  return mode;
+}
+
+export function readChannelMode(text: string): ChannelMode {
+  const channelMode = CHANNEL_MODES.find((known) => known === text);
+  if (!channelMode) throw new CommandError("usage", "The channel mode is mix or separate.");
+  return channelMode;
+}
+
+/** Parses the media type of recordings without a header. */
+export function readMediaType(text: string): RawFormat {
+  const format = rawFormatOfMediaType(text);
+  if (!format)
+    throw new CommandError(
+      "usage",
+      `${text} names no format of recordings without a header; there are audio/PCMU, audio/PCMA, audio/G722, audio/L16;rate=8000 and others (docs/decisions.md section 5).`,
+    );
+  return format;
+}
+
+/** Parses a format. `text` is another name of `txt`. */
+export function readFormat(text: string): Format {
+  const format = FORMATS.find((known) => known === text || (known === "txt" && text === "text"));
+  if (!format) throw new CommandError("usage", `There is no format ${text}; there are text, json, srt, vtt.`);
+  return format;
+}

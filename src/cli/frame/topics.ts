@@ -1,0 +1,23 @@
+import backup from "../../../docs/manual/backup.md" with { type: "text" };
+import keys from "../../../docs/manual/keys.md" with { type: "text" };
+import money from "../../../docs/manual/money.md" with { type: "text" };
+import troubleshooting from "../../../docs/manual/troubleshooting.md" with { type: "text" };
+import upgrade from "../../../docs/manual/upgrade.md" with { type: "text" };
+
+/** A page of the manual. The executable contains its text, because the machine may have no network. */
+export type Topic = { name: string; title: string; text: string };
+
+const topic = (name: string, text: string): Topic => ({
+  name,
+  title: text.split("\n", 1)[0]?.replace(/^# /, "") ?? "",
+  text,
+});
+
+/** All pages, in the order of `shruti help topics`. */
+export const TOPICS: readonly Topic[] = [
+  topic("keys", keys),
+  topic("money", money),
+  topic("backup", backup),
+  topic("upgrade", upgrade),
+  topic("troubleshooting", troubleshooting),
+];

@@ -1,0 +1,246 @@
+import { type Command, Option } from "commander";
+import { CTC_FEATURES } from "../../domain/ctc-settings.ts";
+import { AppError } from "../../domain/errors.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import type { Mode } from "../../domain/transcription.ts";
+import { errorMessage } from "../../lib/error-message.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
+import type { StagedImport } from "../../model-import/import-process.ts";
+import type { WeightType } from "../../model-import/quantise.ts";
+import type { AddModelOptions } from "../../services/models/models.ts";
+import type { SpeakerWeightKind } from "../../services/models/speaker-weights.ts";
+import { type CliContext, CommandError } from "../frame/context.ts";
+import { cleanUpAtEnd } from "../frame/ending.ts";
+import { openProgress } from "../frame/progress.ts";
+import { openModels, toJson } from "./installed-models.ts";
+import type { FoundSource } from "./model-sources.ts";
+import type { TrialReport } from "./model-trial.ts";
+import {
+  collectLanguage,
+  type GivenLanguage,
+  KINDS,
+  readKind,
+  readLanguages,
+  readModes,
+  readWeightType,
+} from "./models-options.ts";
+import { findingsOf, trialJson } from "./trial-report.ts";
+
+type AddArguments = Pick<
+  AddModelOptions,
+  "id" | "name" | "licence" | "source" | "notice" | "sha256" | "features"
+> & {
+  modelVersion?: string;
+  language?: GivenLanguage[];
+  languages?: GivenLanguage[];
+  modes?: Mode[];
+  quantise?: WeightType;
+  timestamps: boolean;
+  trial: boolean;
+  dryRun?: true;
+  kind?: SpeakerWeightKind;
+  default?: true;
+  json?: true;
+};
+
+/** `shruti models add` */
+export function registerModelsAdd(models: Command, context: CliContext): void {
+  models
+    .command("add")
+    .description(
+      "bring a model into the models directory: Whisper weights of a ggml file, a folder of Hugging Face (safetensors or pytorch_model.bin) or CTranslate2 (faster-whisper) or a ZIP with one, a checkpoint of OpenAI (.pt), or the folder of a CTC model; a running server notices it at once",
+    )
+    .argument(
+      "<path>",
+      "ggml file, .pt file, folder of Hugging Face or CTranslate2, ZIP with one, or folder with model.onnx and tokens.txt",
+    )
+    .option(
+      "--kind <kind>",
+      `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; they take the place of the executable's net of that kind`,
+      readKind,
+    )
+    .option("--id <id>", "ID (default: from the file's or folder's name)")
+    .option("--name <name>", "name, for people")
+    // The option --version belongs to the program.
+    .option("--model-version <version>", "version (default: from the SHA-256)")
+    .option(
+      "--language <code[=token][@tokens][:modes]>",
+      "a language it knows; token: whisper's code it was trained with; tokens of a CTC model: as 256-511; modes: as native+verbatim. Can be repeated (default: all that whisper knows, in all modes; of a CTC model those that it names, native)",
+      collectLanguage,
+    )
+    .option(
+      "--languages <codes>",
+      "the same for several, separated by commas, such as hi,mr,or=hi",
+      readLanguages,
+    )
+    .option("--modes <modes>", "modes of languages that name none, separated by commas", readModes)
+    .option("--licence <text>", "licence of the weights")
+    .option("--source <text>", "where they come from")
+    .option("--notice <text>", "what users should know before they use it")
+    .option("--sha256 <hex>", "refuse the ggml file or model.onnx when it has another SHA-256")
+    .addOption(
+      new Option("--features <kind>", "of a CTC model: how its features are computed").choices(CTC_FEATURES),
+    )
+    .option(
+      "--quantise <type>",
+      "smaller weights: f16, q8_0, q5_0 or q5_1 (default: as they are; f16 of a folder)",
+      readWeightType,
+    )
+    .option("--no-timestamps", "for weights that were trained without timestamps: times come from the speech")
+    .option("--no-trial", "do not try the model before it is installed")
+    .option("--dry-run", "read, check and try everything, and install nothing")
+    .option("--default", "make it the default")
+    .option("--json", "print JSON")
+    .action(async (path: string, options: AddArguments, command: Command) => {
+      if (options.kind === undefined) return addModel(context, path, options);
+      const given = Object.keys(options).filter((name) => command.getOptionValueSource(name) === "cli");
+      const other = given.find((name) => !WITH_KIND.has(name));
+      if (other !== undefined) {
+        throw new CommandError(
+          "usage",
+          "With --kind there are only --licence, --source, --sha256 and --json.",
+        );
+      }
+      return addSpeakerWeights(context, path, options.kind, options);
+    });
+}
+
+/** Options that say something of speaker weights. */
+const WITH_KIND: ReadonlySet<string> = new Set(["kind", "licence", "source", "sha256", "json"]);
+
+async function addSpeakerWeights(
+  context: CliContext,
+  file: string,
+  kind: SpeakerWeightKind,
+  { licence, source, sha256, json }: AddArguments,
+): Promise<void> {
+  const { existsSync } = await import("node:fs");
+  if (!asOwnerOf(file, () => existsSync(file)))
+    throw new CommandError("not_found", `There is no file ${file}.`);
+  const service = await openModels(context);
+  const card = await service.addSpeakerWeights(kind, file, {
+    ...(licence === undefined ? {} : { licence }),
+    ...(source === undefined ? {} : { source }),
+    ...(sha256 === undefined ? {} : { sha256 }),
+  });
+  context.note(`the ${service.diarizationMethod()} method distinguishes speakers now`);
+  if (json) context.printJson({ kind, ...card, diarization: { method: service.diarizationMethod() } });
+  else context.printLine(kind);
+}
+
+async function addModel(context: CliContext, path: string, options: AddArguments): Promise<void> {
+  const settings = toModelOptions(options);
+  const ending = cleanUpAtEnd();
+  const progress = openProgress(context.io, options.id ?? "import");
+  let trial: TrialReport | undefined;
+  try {
+    const tryModel = async (model: InstalledModel) => {
+      trial = await tryOut(context, model);
+      return findingsOf(trial);
+    };
+    const service = await openModels(context, options.trial ? tryModel : undefined);
+    const [{ findSource }, { checkModelFile }, { checkCtcFiles }] = await Promise.all([
+      import("./model-sources.ts"),
+      import("../../engine/whisper/whisper-model-file.ts"),
+      import("../../engine/ctc/ctc-files.ts"),
+    ]);
+    const source = findSource(path, {
+      ...(options.quantise === undefined ? {} : { quantise: options.quantise }),
+      reserveBytes: context.loadConfig().config.storage.reserve_bytes,
+      checkModelFile,
+      checkCtcFiles,
+      onProgress: progress.update,
+      onImported: (imported) => {
+        progress.close();
+        context.note(describeImport(imported));
+      },
+    });
+    checkFound(source);
+    context.note(`found ${source.kind}: ${path}`);
+    noteHints(context, source, options);
+    if (options.dryRun) {
+      const made = options.trial
+        ? await service.rehearse(source.added, settings)
+        : await source.rehearse(service.directory);
+      return reportRehearsal(context, source, made, trial, options);
+    }
+    const model = await service.add(source.added, settings);
+    if (options.default) service.setDefault(model.id);
+    if (options.json)
+      context.printJson({ ...toJson(service, model), ...(trial ? { trial: trialJson(trial) } : {}) });
+    else context.printLine(model.id);
+  } finally {
+    progress.close();
+    ending.stop();
+  }
+}
+
+function checkFound(source: FoundSource): void {
+  try {
+    source.check();
+  } catch (error) {
+    throw new AppError("invalid_request", { message: errorMessage(error), detail: "file" });
+  }
+}
+
+function toModelOptions(options: AddArguments): AddModelOptions {
+  const { modelVersion, language, languages, modes, timestamps, ...rest } = options;
+  if (language && languages) throw new CommandError("usage", "Give --language or --languages, not both.");
+  const given = language ?? languages;
+  if (modes && !given) throw new CommandError("usage", "With --modes there must be --languages.");
+  const { id, name, licence, source, notice, sha256, features } = rest;
+  const texts = Object.entries({ id, name, licence, source, notice, sha256, features }).filter(
+    ([, value]) => value !== undefined,
+  );
+  return {
+    ...(Object.fromEntries(texts) as AddModelOptions),
+    ...(given ? { languages: given.map((one) => ({ ...(modes ? { modes } : {}), ...one })) } : {}),
+    ...(modelVersion === undefined ? {} : { version: modelVersion }),
+    ...(timestamps ? {} : { decoding: { whisper: { timestamps: false } } }),
+  };
+}
+
+/** Tries a model and prints what that showed. @throws Error with the reason why it must not be installed */
+export async function tryOut(context: CliContext, model: InstalledModel): Promise<TrialReport> {
+  const [{ tryOutModel }, { describeTrial }] = await Promise.all([
+    import("./model-trial.ts"),
+    import("./trial-report.ts"),
+  ]);
+  const { config, dataDir, log } = await context.openServices();
+  context.note("trying the model on speech, silence and noise …");
+  const report = await tryOutModel(config, dataDir, log, model);
+  for (const line of describeTrial(report)) context.note(line);
+  return report;
+}
+
+function reportRehearsal(
+  context: CliContext,
+  { kind, name }: FoundSource,
+  made: { bytes: number; sha256: string } | undefined,
+  trial: TrialReport | undefined,
+  { json }: AddArguments,
+): void {
+  const result = made ? { bytes: made.bytes, sha256: made.sha256 } : {};
+  if (json) context.printJson({ kind, name, ...result, ...(trial ? { trial: trialJson(trial) } : {}) });
+  else context.printLine(`${kind} ${name} can be added.`);
+}
+
+/** Renders what an import made as a line. */
+export function describeImport({ shape, tensors, bytes, sha256, peakBytes }: StagedImport): string {
+  const layers = `${shape.audioLayers} + ${shape.textLayers} layers of width ${shape.state}`;
+  return `imported: ${layers}, ${tensors} tensors, ${megabytes(bytes)} MB, SHA-256 ${sha256}; the import needed ${megabytes(peakBytes)} MB of memory`;
+}
+
+const megabytes = (bytes: number): number => Math.round(bytes / 1e6);
+
+function noteHints(context: CliContext, { hint }: FoundSource, options: AddArguments): void {
+  if (hint?.licence !== undefined && options.licence === undefined) {
+    context.note(
+      `its README says the licence is ${hint.licence}; --licence records the one you have checked`,
+    );
+  }
+  if (hint && hint.languages.length > 0 && !options.language && !options.languages) {
+    const codes = hint.languages.slice(0, 10).join(",");
+    context.note(`its README names the languages ${codes}; --languages lists only those that it is good at`);
+  }
+}

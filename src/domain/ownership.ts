@@ -1,0 +1,19 @@
+import { AppError } from "./errors.ts";
+
+/** The project whose resources a caller may touch, and its organization. */
+export type Scope = { organizationId: string; projectId: string };
+
+/**
+ * Returns the row when it belongs to the caller's project.
+ *
+ * @throws AppError `not_found` when there is no row, or another organization owns it (so that its existence is not
+ *   disclosed); `forbidden` when another project of the same organization does (docs/decisions.md section 2)
+ */
+export function requireOwned<T extends Scope>(row: T | undefined, caller: Scope, detail?: string): T {
+  if (!row || row.organizationId !== caller.organizationId) {
+    throw new AppError("not_found", detail === undefined ? {} : { detail });
+  }
+  if (row.projectId !== caller.projectId)
+    throw new AppError("forbidden", detail === undefined ? {} : { detail });
+  return row;
+}

@@ -1,0 +1,337 @@
+#include <node_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx.h"
+#include "spectrum.h"
+
+/*
+ * The interface for JavaScript (src/native/onnx/onnx-addon.ts declares its types). Loading and running happen on threads
+ * of the pool, with copies of what the caller gave. Everything else happens on JavaScript's thread.
+ */
+
+/* A loaded model. JavaScript and each run hold a reference; the last one to go frees it. */
+typedef struct {
+  onnx_session *session;
+  int references;
+} shared_session;
+
+static void release(shared_session *shared) {
+  if (--shared->references > 0) return;
+  onnx_close_session(shared->session);
+  free(shared);
+}
+
+static void finalize_session(napi_env env, void *data, void *hint) {
+  (void)env, (void)hint;
+  release(data);
+}
+
+static napi_value throw_error(napi_env env, const char *message) {
+  napi_throw_error(env, NULL, message);
+  return NULL;
+}
+
+static void reject(napi_env env, napi_deferred deferred, const char *reason) {
+  napi_value message, error;
+  napi_create_string_utf8(env, reason, NAPI_AUTO_LENGTH, &message);
+  napi_create_error(env, NULL, message, &error);
+  napi_reject_deferred(env, deferred, error);
+}
+
+static void set_number(napi_env env, napi_value object, const char *name, double number) {
+  napi_value value;
+  napi_create_double(env, number, &value);
+  napi_set_named_property(env, object, name, value);
+}
+
+/* --- openRuntime(library) --- */
+
+enum { PATH_BYTES = 4096 };
+
+static napi_value open_runtime(napi_env env, napi_callback_info info) {
+  size_t count = 1, length = 0;
+  napi_value argument, version;
+  char path[PATH_BYTES], reason[ONNX_REASON];
+  napi_get_cb_info(env, info, &count, &argument, NULL, NULL);
+  if (count < 1 || napi_get_value_string_utf8(env, argument, path, sizeof path, &length) != napi_ok)
+    return throw_error(env, "openRuntime takes a path");
+  if (!onnx_open_runtime(path, reason)) return throw_error(env, reason);
+  napi_create_string_utf8(env, onnx_runtime_version(), NAPI_AUTO_LENGTH, &version);
+  return version;
+}
+
+/* --- open(path, threads) --- */
+
+typedef struct {
+  napi_async_work work;
+  napi_deferred deferred;
+  char path[PATH_BYTES];
+  int threads;
+  onnx_session *session;
+  char reason[ONNX_REASON];
+} open_job;
+
+static void open_execute(napi_env env, void *data) {
+  (void)env;
+  open_job *job = data;
+  job->session = onnx_open_session(job->path, job->threads, job->reason);
+}
+
+static void open_complete(napi_env env, napi_status result, void *data) {
+  (void)result;
+  open_job *job = data;
+  shared_session *shared = job->session ? malloc(sizeof *shared) : NULL;
+  napi_value external;
+  if (shared) {
+    *shared = (shared_session){job->session, 1};
+    napi_create_external(env, shared, finalize_session, NULL, &external);
+    napi_resolve_deferred(env, job->deferred, external);
+  } else {
+    reject(env, job->deferred, job->reason);
+  }
+  napi_delete_async_work(env, job->work);
+  free(job);
+}
+
+static napi_value open_session(napi_env env, napi_callback_info info) {
+  size_t count = 2, length = 0;
+  napi_value arguments[2], name, promise;
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  open_job *job = calloc(1, sizeof *job);
+  if (!job) return throw_error(env, "there is no memory");
+  if (count < 2 || napi_get_value_string_utf8(env, arguments[0], job->path, sizeof job->path, &length) != napi_ok ||
+      napi_get_value_int32(env, arguments[1], &job->threads) != napi_ok || job->threads < 1) {
+    free(job);
+    return throw_error(env, "open takes a path and a number of threads");
+  }
+  napi_create_promise(env, &job->deferred, &promise);
+  napi_create_string_utf8(env, "onnx open", NAPI_AUTO_LENGTH, &name);
+  napi_create_async_work(env, NULL, name, open_execute, open_complete, job, &job->work);
+  napi_queue_async_work(env, job->work);
+  return promise;
+}
+
+/* --- runs, and abort(number) --- */
+
+/* A run of either kind. Those of CTC models have `allowed`. */
+typedef struct run_job {
+  struct run_job *next;
+  napi_async_work work;
+  napi_deferred deferred;
+  double number;
+  shared_session *shared;
+  void *ending;
+  float *samples;
+  uint8_t *allowed;
+  size_t count, outputs;
+  int input, bins;
+  bool is_done;
+  ctc_best best;
+  bool has_sound;
+  speaker_sound sound;
+  size_t wanted;
+  onnx_numbers numbers;
+  char reason[ONNX_REASON];
+} run_job;
+
+/* Runs that have not settled, for `abort`. */
+static run_job *running;
+static double runs;
+
+static void run_execute(napi_env env, void *data) {
+  (void)env;
+  run_job *job = data;
+  onnx_session *session = job->shared->session;
+  if (job->allowed)
+    job->is_done = ctc_run(session, job->ending, job->samples, job->count, job->input, job->bins, job->allowed,
+                           job->outputs, &job->best, job->reason);
+  else
+    job->is_done = speaker_run(session, job->ending, job->samples, job->count, job->has_sound ? &job->sound : NULL,
+                               job->wanted, &job->numbers, job->reason);
+}
+
+static void free_job(napi_env env, run_job *job) {
+  for (run_job **link = &running; *link; link = &(*link)->next) {
+    if (*link != job) continue;
+    *link = job->next;
+    break;
+  }
+  if (job->work) napi_delete_async_work(env, job->work);
+  if (job->shared) release(job->shared);
+  onnx_free_ending(job->ending);
+  ctc_free_best(&job->best);
+  free(job->numbers.numbers), free(job->samples), free(job->allowed), free(job);
+}
+
+/* Copies numbers into a typed array of JavaScript. */
+static napi_value typed_array(napi_env env, napi_typedarray_type type, const void *numbers, size_t count) {
+  napi_value buffer, array;
+  void *bytes = NULL;
+  napi_create_arraybuffer(env, count * 4, &bytes, &buffer);
+  if (count > 0) memcpy(bytes, numbers, count * 4);
+  napi_create_typedarray(env, type, count, buffer, 0, &array);
+  return array;
+}
+
+static napi_value result_of(napi_env env, const run_job *job) {
+  napi_value result;
+  napi_create_object(env, &result);
+  if (job->allowed) {
+    const ctc_best *best = &job->best;
+    napi_set_named_property(env, result, "ids", typed_array(env, napi_int32_array, best->ids, best->frames));
+    napi_set_named_property(env, result, "probabilities",
+                            typed_array(env, napi_float32_array, best->probabilities, best->frames));
+    set_number(env, result, "inputFrames", (double)best->input_frames);
+    return result;
+  }
+  const onnx_numbers *numbers = &job->numbers;
+  napi_set_named_property(env, result, "numbers",
+                          typed_array(env, napi_float32_array, numbers->numbers, numbers->count));
+  set_number(env, result, "rows", (double)numbers->rows);
+  set_number(env, result, "columns", (double)numbers->columns);
+  return result;
+}
+
+static void run_complete(napi_env env, napi_status result, void *data) {
+  (void)result;
+  run_job *job = data;
+  if (job->is_done)
+    napi_resolve_deferred(env, job->deferred, result_of(env, job));
+  else
+    reject(env, job->deferred, job->reason);
+  free_job(env, job);
+}
+
+/* Copies a typed array of the expected type; NULL when it is another one or there is no memory. */
+static void *copy_of(napi_env env, napi_value value, napi_typedarray_type expected, size_t width, size_t *count) {
+  napi_typedarray_type type;
+  void *numbers;
+  bool is_typed = false;
+  if (napi_is_typedarray(env, value, &is_typed) != napi_ok || !is_typed) return NULL;
+  if (napi_get_typedarray_info(env, value, &type, count, &numbers, NULL, NULL) != napi_ok) return NULL;
+  if (type != expected || *count == 0) return NULL;
+  void *copy = malloc(*count * width);
+  if (copy) memcpy(copy, numbers, *count * width);
+  return copy;
+}
+
+/* Reads what all runs take first: the session and the samples. */
+static bool read_subject(napi_env env, const napi_value *arguments, run_job *job) {
+  void *shared = NULL;
+  if (napi_get_value_external(env, arguments[0], &shared) != napi_ok) return false;
+  job->samples = copy_of(env, arguments[1], napi_float32_array, sizeof(float), &job->count);
+  job->ending = onnx_new_ending();
+  if (!job->samples || !job->ending) return false;
+  job->shared = shared;
+  job->shared->references++;
+  return true;
+}
+
+/* Starts a job and returns its promise with its number. */
+static napi_value start(napi_env env, run_job *job) {
+  napi_value name, promise, started;
+  job->next = running;
+  running = job;
+  job->number = ++runs;
+  napi_create_promise(env, &job->deferred, &promise);
+  napi_create_object(env, &started);
+  napi_set_named_property(env, started, "promise", promise);
+  set_number(env, started, "number", job->number);
+  napi_create_string_utf8(env, "onnx run", NAPI_AUTO_LENGTH, &name);
+  napi_create_async_work(env, NULL, name, run_execute, run_complete, job, &job->work);
+  napi_queue_async_work(env, job->work);
+  return started;
+}
+
+static napi_value abort_run(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value argument;
+  double number = 0;
+  napi_get_cb_info(env, info, &count, &argument, NULL, NULL);
+  if (count < 1 || napi_get_value_double(env, argument, &number) != napi_ok)
+    return throw_error(env, "abort takes the number of a run");
+  for (run_job *job = running; job; job = job->next)
+    if (job->number == number) onnx_end(job->ending);
+  return NULL;
+}
+
+/* --- run(session, samples, input, bins, allowed) --- */
+
+static bool read_run(napi_env env, const napi_value *arguments, run_job *job) {
+  if (napi_get_value_int32(env, arguments[2], &job->input) != napi_ok) return false;
+  if (napi_get_value_int32(env, arguments[3], &job->bins) != napi_ok) return false;
+  if (job->input < CTC_NEMO_MEL || job->input > CTC_SAMPLES || job->bins < 1 || job->bins > 256) return false;
+  job->allowed = copy_of(env, arguments[4], napi_uint8_array, 1, &job->outputs);
+  return job->allowed && read_subject(env, arguments, job) && job->count >= CTC_LEAST_SAMPLES;
+}
+
+static napi_value run(napi_env env, napi_callback_info info) {
+  size_t count = 5;
+  napi_value arguments[5];
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  run_job *job = calloc(1, sizeof *job);
+  if (!job) return throw_error(env, "there is no memory");
+  if (count == 5 && read_run(env, arguments, job)) return start(env, job);
+  free_job(env, job);
+  return throw_error(env, "run takes a session, 1600 samples or more, the input, bins and the allowed outputs");
+}
+
+/* --- runSpeakers(session, samples, output, sound) --- */
+
+/* Reads a value of an object within bounds. */
+static bool read_field(napi_env env, napi_value object, const char *name, int least, int most, int *number) {
+  napi_value value;
+  return napi_get_named_property(env, object, name, &value) == napi_ok &&
+         napi_get_value_int32(env, value, number) == napi_ok && *number >= least && *number <= most;
+}
+
+static bool read_sound(napi_env env, napi_value object, speaker_sound *sound) {
+  int is_nemo, is_scaled, shape, normalization;
+  const bool is_read = read_field(env, object, "nemo", 0, 1, &is_nemo) &&
+                       read_field(env, object, "scaled", 0, 1, &is_scaled) &&
+                       read_field(env, object, "bins", 1, SPEAKER_MOST_BINS, &sound->bins) &&
+                       read_field(env, object, "window", MEL_HALF + 1, MEL_FFT, &sound->window) &&
+                       read_field(env, object, "shift", 1, MEL_FFT, &sound->shift) &&
+                       read_field(env, object, "shape", SPEAKER_POVEY, SPEAKER_HAMMING, &shape) &&
+                       read_field(env, object, "normalization", SPEAKER_AS_IS, SPEAKER_DEVIATION, &normalization);
+  if (!is_read) return false;
+  sound->is_nemo = is_nemo, sound->is_scaled = is_scaled;
+  sound->shape = (enum speaker_window)shape;
+  sound->normalization = (enum speaker_normalization)normalization;
+  return true;
+}
+
+static bool read_speakers(napi_env env, const napi_value *arguments, run_job *job) {
+  napi_valuetype type;
+  int wanted;
+  if (napi_get_value_int32(env, arguments[2], &wanted) != napi_ok || wanted < 0) return false;
+  if (napi_typeof(env, arguments[3], &type) != napi_ok) return false;
+  job->wanted = (size_t)wanted;
+  job->has_sound = type == napi_object;
+  if (job->has_sound && !read_sound(env, arguments[3], &job->sound)) return false;
+  return read_subject(env, arguments, job);
+}
+
+static napi_value run_speakers(napi_env env, napi_callback_info info) {
+  size_t count = 4;
+  napi_value arguments[4];
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  run_job *job = calloc(1, sizeof *job);
+  if (!job) return throw_error(env, "there is no memory");
+  if (count == 4 && read_speakers(env, arguments, job)) return start(env, job);
+  free_job(env, job);
+  return throw_error(env, "runSpeakers takes a session, samples, an output and the sound or null");
+}
+
+NAPI_MODULE_INIT() {
+  const napi_property_descriptor properties[] = {
+      {"openRuntime", NULL, open_runtime, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"open", NULL, open_session, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"run", NULL, run, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"runSpeakers", NULL, run_speakers, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"abort", NULL, abort_run, NULL, NULL, NULL, napi_enumerable, NULL},
+  };
+  napi_define_properties(env, exports, sizeof properties / sizeof *properties, properties);
+  return exports;
+}

@@ -1,0 +1,136 @@
+import { constants } from "node:os";
+import { withCarriedRuntime } from "../carried-runtime.ts";
+import type { NativeFiles } from "../native-files.ts";
+
+/** A loaded model. The garbage collector frees it, once no run uses it. */
+export type OnnxSession = { readonly __onnx: unique symbol };
+
+/** A run on another thread, and the number by which it can be ended. */
+export type OnnxRun<Result> = { promise: Promise<Result>; number: number };
+
+/** The best token of each frame of the net, and its probability among the allowed ones, 0 to 1. */
+export type BestTokens = {
+  /** −1 where no output is a number. */
+  ids: Int32Array;
+  probabilities: Float32Array;
+  /** Frames of features that the net received, or samples. */
+  inputFrames: number;
+};
+
+/** Values of `input`: src/native/onnx/onnx.h. */
+export const CTC_INPUT = { nemo: 0, kaldi: 1, samples: 2 } as const;
+/** A run of a CTC model takes at least this many samples. */
+export const CTC_LEAST_SAMPLES = 1_600;
+
+/** An output of a net with one batch, row after row. An output with one further dimension has one row. */
+export type OnnxNumbers = { numbers: Float32Array; rows: number; columns: number };
+
+/** Values of `shape` and `normalization`: src/native/onnx/onnx.h. */
+export const SOUND_WINDOW = { povey: 0, hann: 1, hanning: 2, hamming: 3 } as const;
+export const SOUND_NORMALIZATION = { none: 0, mean: 1, deviation: 2 } as const;
+
+/** How sound becomes the input of a speaker model: logarithms of mel bands. */
+export type SpeakerSound = {
+  /** 1: bands and frames as NeMo has them; 0: as Kaldi has them. */
+  nemo: 0 | 1;
+  /** 1: samples are multiplied by 32,768. */
+  scaled: 0 | 1;
+  /** Number of bands, 1 to 128. */
+  bins: number;
+  /** Samples of a frame, 257 to 512. */
+  window: number;
+  /** Samples between the beginnings of two frames, 1 to 512. */
+  shift: number;
+  /** A value of `SOUND_WINDOW`. */
+  shape: number;
+  /** A value of `SOUND_NORMALIZATION`. */
+  normalization: number;
+};
+
+/** What the addon of src/native/onnx/ exports. */
+export type OnnxAddon = {
+  /**
+   * Loads the ONNX runtime, once.
+   *
+   * @returns its version
+   * @throws Error when the library cannot be used
+   */
+  openRuntime(library: string): string;
+  /**
+   * Loads a model on another thread.
+   *
+   * @param threads of one run
+   * @throws Error with onnxruntime's reason. Some files end the process: check them before
+   */
+  open(path: string, threads: number): Promise<OnnxSession>;
+  /**
+   * Runs a CTC model on another thread. Runs may go on side by side.
+   *
+   * @param samples 16 kHz mono, at least `CTC_LEAST_SAMPLES`; they are copied
+   * @param input a value of `CTC_INPUT`
+   * @param bins mel bins, 1 to 256; 1 for samples
+   * @param allowed for each output of the net 1, or 0 when it must not be chosen; copied
+   */
+  run(
+    session: OnnxSession,
+    samples: Float32Array,
+    input: number,
+    bins: number,
+    allowed: Uint8Array,
+  ): OnnxRun<BestTokens>;
+  /**
+   * Runs a model that distinguishes speakers on another thread.
+   *
+   * @param samples 16 kHz mono; they are copied
+   * @param output index of the output that is wanted, 0 or 1
+   * @param sound null: the net reads the samples themselves
+   */
+  runSpeakers(
+    session: OnnxSession,
+    samples: Float32Array,
+    output: number,
+    sound: SpeakerSound | null,
+  ): OnnxRun<OnnxNumbers>;
+  /** Ends a run by its number, within one operation of the net. Its promise then rejects. */
+  abort(number: number): void;
+};
+
+/**
+ * Loads the addon and the ONNX runtime into this process. Native code may crash, so this belongs in a worker process.
+ *
+ * @throws Error when one of them cannot be loaded
+ */
+export function loadOnnx({ dir, onnx, onnxruntime }: Pick<NativeFiles, "dir" | "onnx" | "onnxruntime">): {
+  addon: OnnxAddon;
+  version: string;
+} {
+  const module = { exports: {} };
+  process.dlopen(module, onnx, constants.dlopen.RTLD_NOW | constants.dlopen.RTLD_LOCAL);
+  const addon = module.exports as OnnxAddon;
+  return { addon, version: withCarriedRuntime(dir, () => addon.openRuntime(onnxruntime)) };
+}
+
+/**
+ * Waits for a run, and ends it when the signal is aborted.
+ *
+ * @throws the signal's reason when it is aborted; Error when the net fails
+ */
+export async function finishRun<Result>(
+  addon: OnnxAddon,
+  { promise, number }: OnnxRun<Result>,
+  signal: AbortSignal,
+): Promise<Result> {
+  const onAbort = () => addon.abort(number);
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    const result = await promise;
+    signal.throwIfAborted();
+    return result;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

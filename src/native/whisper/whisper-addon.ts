@@ -1,0 +1,107 @@
+import { constants } from "node:os";
+import type { ComputeDevice } from "../../engine/protocol.ts";
+
+/** A GPU backend library that could not be used, for `doctor`. */
+export type BackendFailure = { path: string; reason: string };
+
+/** A segment as the addon returns it. Tokens are joined into `bytes`, and `ends` holds where each of them ends. */
+export type NativeSegment = {
+  startMs: number;
+  endMs: number;
+  language: string;
+  noSpeechProbability: number;
+  /** Of the first window, by whisper's own codes, at most five; empty for an English model. */
+  spokenLanguages: { language: string; probability: number }[];
+  /** After this text the model repeated itself, which is left out. */
+  isCut: boolean;
+  ids: Int32Array;
+  probabilities: Float32Array;
+  ends: Uint32Array;
+  bytes: Uint8Array;
+};
+
+/** The parameters of one transcription; all are required. */
+export type NativeParams = {
+  language: string;
+  threads: number;
+  /** Threads that transcriptions share which make their steps together; 0: this one makes its own. */
+  lanes: number;
+  /** Most threads that encode a window or make a step together in a lane, while others leave them; 1 to 256. */
+  laneThreads: number;
+  /** How much less urgent its threads are than the others of the process, 0 to 19. */
+  niceness: number;
+  beamSearch: boolean;
+  bestOf: number;
+  beamSize: number;
+  temperature: number;
+  temperatureIncrement: number;
+  entropyThreshold: number;
+  logprobThreshold: number;
+  noSpeechThreshold: number;
+  initialPrompt: string;
+  suppressNonSpeech: boolean;
+  timestamps: boolean;
+  tokenTimestamps: false;
+  maxTokens: number;
+  /** Frames of the encoder, of 20 ms each: at most 1500, in multiples of 256 or all. */
+  windowFrames: number;
+  /** Most decoding steps, the encodings of windows included, after which the text ends; 0: any number. */
+  mostSteps: number;
+  /** As many steps take as long as the encoding of a window. */
+  encoderSteps: number;
+  /** The characters that the text may have: first and last of each range of code points, in order. Empty: all. */
+  characters: Int32Array;
+};
+
+export type NativeResult = {
+  segments: NativeSegment[];
+  /** What they cost in decoding steps, with the encodings of windows. */
+  steps: number;
+};
+
+export type NativeModel = {
+  /** Counts what was decoded in steps of lanes since the model was loaded. */
+  readonly info: { sharedSteps: number; sharedTokens: number };
+  /** Returns the UTF-8 of all tokens, joined, and where each of them ends. */
+  tokens(): { bytes: Uint8Array; ends: Uint32Array };
+  /**
+   * Returns 1 for each text token that may not follow, else 0.
+   *
+   * @param characters as in `NativeParams`
+   * @param unfinished the bytes of a character that the text has begun and not finished
+   */
+  excluded(characters: Int32Array, unfinished: Uint8Array): Uint8Array;
+  /** @param onEvent is called on each segment and on progress; Shruti needs neither, because chunks are short */
+  transcribe(
+    samples: Float32Array,
+    params: NativeParams,
+    onEvent: () => void,
+  ): { promise: Promise<NativeResult>; abort(): void };
+  free(): void;
+};
+
+/** What the patched smart-whisper exports (patches/, src/binding of that package). */
+export type NativeAddon = {
+  scoreCpuLibraries(files: string[]): number[];
+  loadBackends(cpuLibrary: string, extraFiles: string[], usesKernels: boolean): BackendFailure[];
+  /** Returns where a text begins to repeat itself, and the length of what it repeats, in bytes of UTF-8. */
+  findLoop(text: string): { begin: number; unit: number } | undefined;
+  describe(): { version: string; cpuLibrary: string; devices: Omit<ComputeDevice, "index">[] };
+  WhisperModel: {
+    load(
+      path: string,
+      options: { useGpu: boolean; gpuDevice: number; flashAttention: boolean },
+    ): Promise<NativeModel>;
+  };
+};
+
+/**
+ * Loads the addon into this process.
+ *
+ * @throws Error when the file cannot be loaded
+ */
+export function loadWhisperAddon(path: string): NativeAddon {
+  const module = { exports: {} };
+  process.dlopen(module, path, constants.dlopen.RTLD_NOW | constants.dlopen.RTLD_LOCAL);
+  return module.exports as NativeAddon;
+}

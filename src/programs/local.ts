@@ -1,0 +1,267 @@
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { createSlots, type Slots } from "../admission/slots.ts";
+import type { Config } from "../config/schema.ts";
+import { AppError } from "../domain/errors.ts";
+import type { InstalledModel } from "../domain/model.ts";
+import { rawFormatOfName } from "../domain/raw-formats.ts";
+import type { Reading } from "../domain/reading.ts";
+import type { TranscriptionResult } from "../domain/result.ts";
+import type { ChannelMode, Mode, TranscriptionRequest } from "../domain/transcription.ts";
+import { checkCtcFiles } from "../engine/ctc/ctc-files.ts";
+import type { Engine } from "../engine/engine.ts";
+import { openEngine } from "../engine/open-engine.ts";
+import { checkModelFile } from "../engine/whisper/whisper-model-file.ts";
+import { peakMemoryOfChildren } from "../engine/workers/child-memory.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
+import { silentLog } from "../lib/log.ts";
+import { RegularFileError, statRegularFile } from "../lib/regular-file.ts";
+import { makeScratch, removeScratch } from "../lib/scratch.ts";
+import { familyOf } from "../pipeline/families/families.ts";
+import { type Format, renderResult } from "../pipeline/render.ts";
+import { createMemoryCheckpoint } from "../recognition/checkpoint.ts";
+import type { RecognitionTools } from "../recognition/context.ts";
+import { recognizeRecording } from "../recognition/recognize.ts";
+import { dataDirOf } from "../services/admin.ts";
+import { createModelService, type MeasuredFigures, type ModelService } from "../services/models/models.ts";
+import { checkRequest } from "../services/transcriptions/acceptance.ts";
+import { databasePath, openDatabase } from "../store/database.ts";
+
+export type LocalOptions = {
+  config: Config;
+  clock: Clock;
+  environment: Record<string, string | undefined>;
+  /** Whether programs and libraries of the data directory may run, besides those that the executable carries. Default: yes. */
+  trustsDataDir?: boolean;
+  /** Receives sentences for the user about what is not used. */
+  note?: (line: string) => void;
+  /** Leaves the database alone, and with it the default model that an admin has chosen. */
+  ignoresDatabase?: boolean;
+};
+
+/** The request for all files of one command. */
+export type LocalRequest = {
+  modelId?: string;
+  language: string;
+  mode: Mode;
+  isDiarized: boolean;
+  /** Bounds on the number of speakers. */
+  speakers?: { minSpeakers?: number; maxSpeakers?: number };
+  channelMode: ChannelMode;
+  /** How the files are read. Left out: as they say themselves, and those without a header by their names. */
+  reading?: Reading | undefined;
+};
+export type LocalPlan = {
+  model: InstalledModel;
+  request: TranscriptionRequest;
+  reading?: Reading | undefined;
+};
+
+/** Recognition of local files, without a server, a database of work, or credit. */
+export type LocalTranscriber = {
+  /** Chooses the model and checks the request. @throws AppError as for a request over HTTP */
+  plan(request: LocalRequest): LocalPlan;
+  /** Loads the model now instead of with the first file. @throws EngineError */
+  warm(plan: LocalPlan): Promise<void>;
+  /**
+   * Transcribes a file. Speech that could not be recognized is a gap of the result, as on the server.
+   *
+   * @param onProgress receives the share that is done, 0 to 1
+   * @throws AppError `not_found`, or the reason why the audio is refused; EngineError
+   */
+  transcribe(plan: LocalPlan, file: string, onProgress: (done: number) => void): Promise<TranscriptionResult>;
+  /** Renders a result of `transcribe`. */
+  render(plan: LocalPlan, result: TranscriptionResult, format: Format): string;
+  /** Returns where the model runs, and the most memory that the engine's processes have had together. */
+  usage(): { device: string; memoryBytes: number };
+  /** Returns the code for this processor that the model uses; undefined before it has run. */
+  cpuVariant(): string | undefined;
+  /** Keeps what was measured on the model's card. @throws the file system's error */
+  record(plan: LocalPlan, figures: MeasuredFigures): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Checks that a path names a recording. @throws AppError with a reason that does not repeat the path */
+function requireRecording(file: string): void {
+  if (!existsSync(file)) throw new AppError("not_found", { message: "no such file" });
+  try {
+    statRegularFile(file);
+  } catch (error) {
+    if (!(error instanceof RegularFileError)) throw error;
+    throw new AppError("invalid_request", { message: error.code });
+  }
+}
+
+/**
+ * Opens recognition of local files. Models come from the data directory if there is one; otherwise only the carried
+ * model is there, and native files are copied into a cache directory.
+ */
+export async function openLocalTranscriber(options: LocalOptions): Promise<LocalTranscriber> {
+  const { config, clock } = options;
+  const { engine, models, close } = await openLocalParts(options);
+  const places = createLocalPlaces(engine);
+
+  async function transcribe(
+    plan: LocalPlan,
+    file: string,
+    onProgress: (done: number) => void,
+  ): Promise<TranscriptionResult> {
+    requireRecording(file);
+    const directory = makeScratch();
+    try {
+      return await run({ config, clock, engine, models, places, plan, file, directory, onProgress });
+    } finally {
+      removeScratch(directory);
+    }
+  }
+
+  return {
+    plan({ modelId, isDiarized, speakers = {}, reading, ...rest }) {
+      const diarization = isDiarized ? { diarization: speakers } : {};
+      const request = { ...rest, timestamps: "segment" as const, ...diarization };
+      return { model: checkRequest(models, modelId, request), request, reading };
+    },
+
+    warm: ({ model }) => engine.warm(model, new AbortController().signal),
+
+    transcribe,
+
+    render: (plan, result, format) =>
+      renderResult(result, format, {
+        id: newId("transcription", clock.now()),
+        model: plan.model.id,
+        version: plan.model.version,
+        mode: plan.request.mode,
+        timestamps: plan.request.timestamps,
+      }),
+
+    usage: () => ({
+      device: engine.status().models[0]?.device ?? "cpu",
+      memoryBytes: peakMemoryOfChildren(),
+    }),
+
+    cpuVariant: () => engine.status().models[0]?.cpuVariant,
+
+    record: ({ model }, figures) => models.record(model, figures),
+
+    close,
+  };
+}
+
+/**
+ * Opens the engine and the models without a server.
+ *
+ * @throws DatabaseVersionError when the data directory has a database of another version, unless `ignoresDatabase`
+ */
+export async function openLocalParts(options: LocalOptions) {
+  const { config, clock, environment, ignoresDatabase } = options;
+  const dataDir = homeFor(config, environment);
+  const isTrusted = options.trustsDataDir !== false || dataDir !== dataDirOf(config);
+  const path = databasePath(dataDir);
+  const database = openDatabase(!ignoresDatabase && existsSync(path) ? path : ":memory:");
+  const { engine, gpuFreeBytes, probed } = await openEngine(config, dataDir, silentLog, {
+    ...{ isTrusted, onLeftOut: options.note },
+  });
+  const models = await createModelService({
+    database,
+    config,
+    dataDir,
+    log: silentLog,
+    clock,
+    checkModelFile,
+    checkCtcFiles,
+  });
+  const close = async () => {
+    await engine.close();
+    database.close();
+  };
+  return { engine, gpuFreeBytes, probed, models, close };
+}
+
+type Run = {
+  config: Config;
+  clock: Clock;
+  engine: Engine;
+  models: ModelService;
+  places: LocalPlaces;
+  plan: LocalPlan;
+  file: string;
+  directory: string;
+  onProgress: (share: number) => void;
+};
+
+/** The only organization, so there are no turns to share. */
+const LOCAL = {
+  ...{ organizationId: "local", projectId: "local" },
+  ...{ weight: 1, remainingMs: 0, isSynchronous: false },
+};
+
+type LocalPlaces = { of(model: InstalledModel): { workers: number; slots: Slots } };
+
+/** Places of workers, which recordings that are transcribed side by side share. */
+function createLocalPlaces(engine: Engine): LocalPlaces {
+  const byModel = new Map<string, { workers: number; slots: Slots }>();
+  return {
+    of(model) {
+      const { chunks: workers } = engine.capacity(model);
+      const places = byModel.get(model.id) ?? {
+        workers,
+        slots: createSlots({ slots: workers, synchronousSlots: 0 }),
+      };
+      byModel.set(model.id, places);
+      return places;
+    },
+  };
+}
+
+/** @throws the error that ended the recognition, or AppError when there was none */
+async function run({ config, clock, plan, file, directory, onProgress, ...parts }: Run) {
+  const { request, model } = plan;
+  const { workers, slots } = parts.places.of(model);
+  const tools: RecognitionTools = {
+    engine: parts.engine,
+    checkpoint: createMemoryCheckpoint(onProgress),
+    slots: {
+      count: () => workers,
+      acquire: ({ position, speechMs, hasSuccessors }, signal) =>
+        slots.acquire(
+          {
+            ...LOCAL,
+            transcriptionId: directory,
+            position,
+            costMs: speechMs,
+            model: { id: model.id, slots: workers },
+            hasSuccessors,
+          },
+          signal,
+        ),
+    },
+    clock,
+    log: silentLog,
+    familyOf,
+    speakerWeights: parts.models.speakerWeights,
+    maxDurationMs: config.limits.max_duration_seconds * 1000,
+    chunkAttempts: config.engine.chunk_attempts,
+    keepsDoubtful: config.engine.doubtful_text === "keep",
+    // The user sees the failure and can make space.
+    isWaitedOut: () => false,
+  };
+  const format = rawFormatOfName(file);
+  const reading = plan.reading ?? (format && { format });
+  const recording = { path: file, directory: join(directory, "audio"), reading };
+  const job = { recording, request, model };
+  const ending = await recognizeRecording(job, tools, new AbortController().signal);
+  if (ending?.kind === "result") return ending.result;
+  // The user of a command is an admin, who may see the messages of the engine.
+  throw ending?.cause ?? new AppError("transcription_failed", ending && { message: ending.message });
+}
+
+function homeFor(config: Config, environment: Record<string, string | undefined>): string {
+  const dataDir = dataDirOf(config);
+  if (existsSync(databasePath(dataDir))) return dataDir;
+  const { XDG_CACHE_HOME: given = "" } = environment;
+  // The XDG specification has relative paths ignored: they would mean another folder in each working directory.
+  return join(isAbsolute(given) ? given : join(homedir(), ".cache"), "shruti", "transcribe");
+}

@@ -1,0 +1,285 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { floatingExpectations } from "./floating-expectations.ts";
+
+/** Checks style as far as a program can: imports, dead files and exports, forgotten markers, long functions. */
+
+const ROOT = resolve(import.meta.dir, "../../..");
+const SRC = join(ROOT, "src");
+
+/** Folder → what it may import; `folder/file` allows single files. The table of src/README.md. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  lib: [],
+  domain: ["lib"],
+  config: ["domain", "lib"],
+  store: ["domain", "lib"],
+  pipeline: ["domain", "lib"],
+  engine: ["domain", "lib"],
+  "model-import": ["domain", "lib"],
+  fleet: [
+    ...["config", "domain", "lib"],
+    ...["engine/engine.ts", "engine/executor.ts", "engine/protocol.ts", "engine/chunk-times.ts"],
+    ...["admission/gate.ts", "engine/workers/pool.ts"],
+  ],
+  recognition: ["pipeline", "domain", "lib", "engine/engine.ts", "engine/protocol.ts"],
+  services: ["store", "config", "domain", "lib"],
+  scheduler: [
+    ...["recognition", "services", "store", "config", "domain", "lib"],
+    ...["engine/engine.ts", "engine/executor.ts"],
+  ],
+  http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
+  // It runs in browsers: of the wire and the domain only types, and only as `import type`.
+  console: [
+    ...["http/wire/schemas.ts", "http/wire/console.ts", "domain/result.ts"],
+    ...["pipeline/render.ts", "pipeline/joined-text.ts", "lib/text-pieces.ts"],
+  ],
+  cli: [
+    "app.ts",
+    "local.ts",
+    "http/console/views.ts",
+    "program-numbers.ts",
+    "fleet",
+    "fleet-worker.ts",
+    "doctor.ts",
+    "backup-process.ts",
+    "scheduled-backups.ts",
+    "self-check.ts",
+    "parts.ts",
+    "config",
+    "services",
+    "store",
+    "pipeline",
+    "engine",
+    "model-import",
+    "domain",
+    "lib",
+  ],
+};
+
+/** Files that are started by their paths, as programs. */
+const ENTRIES = ["main.ts", "console/main.tsx"];
+
+function sourceFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.tsx?$/.test(name))
+    .map((name) => join(folder, name));
+}
+
+const isTest = (path: string) => path.endsWith(".test.ts");
+const inTesting = (path: string) =>
+  relative(SRC, path).startsWith("testing/") || relative(SRC, path).startsWith("e2e/");
+
+type Import = { from: string; to: string };
+
+/** Lists the relative imports of a file, `import type` and dynamic imports included. */
+function importsOf(path: string): Import[] {
+  const source = readFileSync(path, "utf8");
+  const found = source.matchAll(/(?:from\s+|import\s*\(\s*|import\s+)"(\.{1,2}\/[^"]+)"/g);
+  return [...found].map(([, target]) => ({ from: path, to: resolve(dirname(path), target ?? "") }));
+}
+
+/** Lists all files that are loaded together with a file. Type imports and dynamic imports load nothing. */
+function loadedBy(entry: string): string[] {
+  const loaded = new Set([join(SRC, entry)]);
+  for (const path of loaded) {
+    const source = readFileSync(path, "utf8");
+    for (const [, what = "", target = ""] of source.matchAll(
+      /^(?:import|export)\s+([^;]*?from\s+)?"(\.{1,2}\/[^"]+\.tsx?)"/gm,
+    )) {
+      if (!what.startsWith("type ")) loaded.add(resolve(dirname(path), target));
+    }
+  }
+  return [...loaded].map((path) => relative(SRC, path));
+}
+
+const files = sourceFiles(SRC);
+const imports = files.flatMap(importsOf);
+
+function isAllowed({ from, to }: Import): boolean {
+  const [folder = "", file] = relative(SRC, from).split("/");
+  if (file === undefined) return folder !== "app.ts" || !relative(SRC, to).startsWith("cli/");
+  const target = relative(SRC, to);
+  const [targetFolder = ""] = target.split("/");
+  if (targetFolder === folder || target.startsWith("..")) return true;
+  return (MAY_IMPORT[folder] ?? []).some((allowed) => allowed === targetFolder || allowed === target);
+}
+
+describe("tidy", () => {
+  test("every import is in the import table", () => {
+    const refused = imports
+      .filter(({ from }) => !isTest(from) && !inTesting(from))
+      .filter((edge) => !isAllowed(edge))
+      .map(({ from, to }) => `${relative(SRC, from)} → ${relative(SRC, to)}`);
+    expect(refused).toEqual([]);
+  });
+
+  test("the console loads nothing of the program but what renders a result", () => {
+    const loaded = loadedBy("console/main.tsx");
+    expect(loaded.filter((path) => !path.startsWith("console/")).sort()).toEqual([
+      ...["lib/in-slices.ts", "lib/subtitle-text.ts", "lib/text-pieces.ts", "lib/time.ts"],
+      ...["pipeline/joined-text.ts", "pipeline/render.ts", "pipeline/subtitles.ts"],
+    ]);
+    expect(loaded).toContain("console/session.ts");
+  });
+
+  test("a command that transcribes files loads nothing of the server", () => {
+    const loaded = loadedBy("local.ts");
+    expect(loaded).toContain("recognition/recognize.ts");
+    expect(loaded.filter((path) => /^(http\/|app\.ts)/.test(path))).toEqual([]);
+    expect(loadedBy("app.ts")).toContain("http/server.ts");
+    // The command line itself loads little: each command imports its modules when it runs. The JSON of rows is a leaf.
+    expect(loadedBy("cli/program.ts").filter((path) => /^(http|scheduler|recognition)\//.test(path))).toEqual(
+      ["http/console/views.ts"],
+    );
+  });
+
+  test("only a server with a fleet loads the fleet's code", () => {
+    for (const entry of ["app.ts", "cli/program.ts", "local.ts"]) {
+      expect(loadedBy(entry).filter((path) => path.startsWith("fleet/"))).toEqual([]);
+    }
+    expect(loadedBy("fleet/control/open-fleet.ts")).toContain("fleet/link.ts");
+  });
+
+  test("only the two halves of the whisper family know its settings", () => {
+    const knowing = imports
+      .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")
+      .map(({ from }) => relative(SRC, from));
+    expect(knowing.sort()).toEqual([
+      "engine/whisper/whisper-model.ts",
+      "engine/whisper/whisper-recognizer.ts",
+      "pipeline/families/whisper.ts",
+    ]);
+  });
+
+  test("only services and the checkpoint move a transcription to another state", () => {
+    const moving = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .filter((path) => /\bmoveTranscription\(/.test(readFileSync(path, "utf8")))
+      .map((path) => relative(SRC, path))
+      .filter((path) => !path.startsWith("services/"));
+    expect(moving.sort()).toEqual(["scheduler/row-checkpoint.ts", "store/transcriptions.ts"]);
+  });
+
+  test("no product file imports tests or their tools", () => {
+    const refused = imports
+      .filter(({ from }) => !isTest(from) && !inTesting(from))
+      .filter(({ to }) => isTest(to) || inTesting(to))
+      .map(({ from, to }) => `${relative(SRC, from)} → ${relative(SRC, to)}`);
+    expect(refused).toEqual([]);
+  });
+
+  test("every import names a file that exists, and only the loaders load native code", () => {
+    expect(imports.filter(({ to }) => !existsSync(to)).map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
+    const loaders = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .filter((path) => /process\.dlopen\(|\bdlopen\(nativeFiles\./.test(readFileSync(path, "utf8")))
+      .map((path) => relative(SRC, path));
+    expect(loaders.sort()).toEqual([
+      "native/onnx/onnx-addon.ts",
+      "native/silero/silero.ts",
+      "native/whisper/whisper-addon.ts",
+    ]);
+  });
+
+  test("every file is used", () => {
+    const used = new Set(imports.map(({ to }) => to));
+    for (const script of sourceFiles(join(ROOT, "scripts")))
+      for (const { to } of importsOf(script)) used.add(to);
+    const everything = files.map((path) => readFileSync(path, "utf8")).join("\n");
+    const dead = files
+      .filter((path) => !isTest(path) && !path.endsWith(".d.ts") && !used.has(path))
+      .map((path) => relative(SRC, path))
+      .filter((path) => !ENTRIES.includes(path))
+      // Tests name the programs that they start.
+      .filter((path) => !everything.includes(`/${path.split("/").at(-1)}`));
+    expect(dead).toEqual([]);
+  });
+
+  test("no file has a forgotten marker, a path of this machine, or a test that is skipped or runs alone", () => {
+    const marker = new RegExp(
+      ["TO" + "DO", "FIX" + "ME", "XX" + "X", "\\btest\\.only\\b", "\\bdescribe\\.only\\b"].join("|"),
+    );
+    const place = new RegExp(["/wo" + "rk/", "/ro" + "ot/"].join("|"));
+    const found = [...files, ...sourceFiles(join(ROOT, "scripts"))].flatMap((path) =>
+      readFileSync(path, "utf8")
+        .split("\n")
+        .map((line, index) => ({ line, at: `${relative(ROOT, path)}:${index + 1}` }))
+        .filter(({ line }) => marker.test(line) || place.test(line))
+        .map(({ at, line }) => `${at} ${line.trim()}`),
+    );
+    expect(found).toEqual([]);
+  });
+
+  test("transactions are synchronous functions", () => {
+    const found = files.filter(
+      (path) => !isTest(path) && /transaction\([^)]*async/i.test(readFileSync(path, "utf8")),
+    );
+    expect(found.map((path) => relative(SRC, path))).toEqual([]);
+  });
+
+  test("no function of the product is longer than 70 lines, and no factory longer than 120", () => {
+    const isFactory = (name: string) => /^(create|open|define|start)[A-Z]/.test(name);
+    const long = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .flatMap(functionsOf)
+      .filter(({ name, lines }) => lines > (isFactory(name) ? MAX_FACTORY_LINES : MAX_LINES));
+    expect(long.map(({ path, name, lines }) => `${path} ${name}: ${lines} lines`)).toEqual([]);
+  });
+
+  test("every exported name is used by the product, its scripts or its own file", () => {
+    const product = files.filter((path) => !isTest(path) && !inTesting(path) && !path.endsWith(".d.ts"));
+    const users = [...product, ...sourceFiles(join(ROOT, "scripts"))];
+    const wordsOf = new Map(users.map((path) => [path, countWords(readFileSync(path, "utf8"))]));
+    const unused = product.flatMap((path) =>
+      exportedNames(readFileSync(path, "utf8"))
+        .filter((name) => wordsOf.get(path)?.get(name) === 1 && !UNUSED_EXPORTS.includes(name))
+        .filter((name) => !users.some((user) => user !== path && wordsOf.get(user)?.has(name)))
+        .map((name) => `${relative(SRC, path)} ${name}`),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  test("every assertion on a promise is awaited", () => {
+    const found = [...files, ...sourceFiles(join(ROOT, "scripts"))].flatMap((path) =>
+      floatingExpectations(readFileSync(path, "utf8")).map((line) => `${relative(ROOT, path)}:${line}`),
+    );
+    expect(found).toEqual([]);
+  });
+});
+
+const MAX_LINES = 70;
+const MAX_FACTORY_LINES = 120;
+
+/** Exports that only tests need. */
+const UNUSED_EXPORTS: readonly string[] = [
+  // The documents are compared with it.
+  "MANIFEST_KEYS",
+  // Tests read the output of `shruti transcribe` with it.
+  "ResultBody",
+];
+
+type FunctionLength = { path: string; name: string; lines: number };
+
+/** Returns the top-level functions with their first and last lines. The formatter puts both at the margin. */
+function functionsOf(path: string): FunctionLength[] {
+  const lines = readFileSync(path, "utf8").split("\n");
+  const found: FunctionLength[] = [];
+  for (const [index, line] of lines.entries()) {
+    const name = /^(?:export )?(?:async )?function\*? (\w+)/.exec(line)?.[1];
+    if (name === undefined) continue;
+    found.push({ path: relative(SRC, path), name, lines: lines.slice(index).indexOf("}") + 1 });
+  }
+  return found;
+}
+
+function exportedNames(source: string): string[] {
+  const found = source.matchAll(/^export (?:async )?(?:const|function\*?|type|class|let) (\w+)/gm);
+  return [...found].map(([, name = ""]) => name);
+}
+
+function countWords(source: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const [word] of source.matchAll(/\w+/g)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
+}
