@@ -1,8 +1,8 @@
 import type { SpeakerWeights } from "../domain/model.ts";
 import { MAX_SPEAKERS } from "../domain/transcription.ts";
-import type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "../engine/protocol.ts";
 import type { NativeFiles } from "../native/native-files.ts";
 import { createYielder } from "./diarize-tracks.ts";
+import type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "./job.ts";
 import { openSpeakerModels, type SegmentationInfo } from "./neural-models.ts";
 import { allotPeople, choosePeople, type PeopleBounds } from "./neural-number.ts";
 import { countPeople, turnsOf, turnsOfWindow } from "./neural-turns.ts";

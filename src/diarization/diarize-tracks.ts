@@ -1,6 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { readPcm, scalePcm } from "../engine/audio/pcm-file.ts";
-import type { SpeechRegion } from "../engine/protocol.ts";
+import type { SpeechRegion } from "../domain/speech.ts";
+import { readPcm, scalePcm } from "../native/decoder/pcm-file.ts";
 import { COEFFICIENTS, createFrameAnalyzer, FRAME_SAMPLES, HOP_SAMPLES } from "./diarize-features.ts";
 
 /** One channel of a recording: a file of decoded audio (pcm-file.ts), and the regions that hold speech. */

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DiarizeJob } from "../engine/protocol.ts";
 import { scoreDiarization } from "../testing/kits/der.ts";
 import {
   HIGH_VOICE,
@@ -13,6 +12,7 @@ import {
   ROUGH_VOICE,
 } from "../testing/makers/voices.ts";
 import { diarizeAcoustically } from "./diarize.ts";
+import type { DiarizeJob } from "./job.ts";
 
 let directory: string;
 beforeAll(() => {

@@ -1,5 +1,5 @@
+import type { SpeechRegion } from "../domain/speech.ts";
 import { MAX_SPEAKERS } from "../domain/transcription.ts";
-import type { DiarizeJob, DiarizeOutcome, SpeakerTurn, SpeechRegion } from "../engine/protocol.ts";
 import { chooseSpeakers, type SpeakerBounds } from "./diarize-count.ts";
 import { type Mixture, trainMixture } from "./diarize-mixture.ts";
 import { BLOCK_FRAMES, createPathFinder, numberBlocks, type SpeakerPath } from "./diarize-path.ts";
@@ -16,6 +16,7 @@ import {
   type YieldToLoop,
 } from "./diarize-tracks.ts";
 import { buildTree, type Cluster, segmentsOf } from "./diarize-tree.ts";
+import type { DiarizeJob, DiarizeOutcome, SpeakerTurn } from "./job.ts";
 
 const MS_PER_FRAME = 10;
 const SAMPLES_PER_MS = 16;

@@ -1,5 +1,5 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import type { SpeakerTurn } from "../engine/protocol.ts";
+import type { SpeakerTurn } from "./job.ts";
 import type { SegmentationInfo } from "./neural-models.ts";
 import type { HeardTrack } from "./neural-windows.ts";
 

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "../engine/audio/pcm-file.ts";
+import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "../native/decoder/pcm-file.ts";
 import type { SegmentationInfo, SpeakerModels } from "./neural-models.ts";
 
 /**

@@ -1,17 +1,15 @@
+import type { DiarizeJob, DiarizeOutcome } from "../diarization/job.ts";
 import type { ChunkLimits } from "../domain/chunk.ts";
-import type {
-  ModelFamilyName,
-  ModelFiles,
-  ModelPart,
-  SpeakerWeightHashes,
-  SpeakerWeights,
-} from "../domain/model.ts";
+import type { ModelFamilyName, ModelFiles, ModelPart } from "../domain/model.ts";
 import type { DescribedFile } from "../domain/model-hash.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
+import type { ComputeDevice } from "../native/compute-device.ts";
 import type { NativeFiles } from "../native/native-files.ts";
 
+export type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "../diarization/job.ts";
 export type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
+export type { ComputeDevice } from "../native/compute-device.ts";
 
 /**
  * The messages between the program and its worker processes, and the jobs that the rest of the program gives to an
@@ -109,37 +107,6 @@ export type SpeechJob = {
 export type OnSpeechFound = (regions: SpeechRegion[]) => void;
 
 /**
- * Asks who speaks in a recording. Speakers of different channels are different people, unless there are more channels
- * than speakers allowed.
- */
-export type DiarizeJob = {
-  /** One for each channel that is transcribed on its own. */
-  tracks: { pcmPath: string; regions: readonly SpeechRegion[] }[];
-  /** Bounds of the number of speakers, 1 to 20 each; left out: the engine finds the number. */
-  minSpeakers?: number;
-  maxSpeakers?: number;
-  /** Nets; left out: the built-in acoustic method. */
-  weights?: SpeakerWeights;
-  /** Threads that the work with weights may use; left out: 1. */
-  threads?: number;
-};
-
-/** Receives the share of the audio in which speakers were heard, 0 to 1, while the rest is still heard. */
-export type OnSpeakersHeard = (share: number) => void;
-
-/** A time in which one speaker talks, on the recording's clock. */
-export type SpeakerTurn = { startMs: number; endMs: number; speaker: number };
-
-export type DiarizeOutcome = {
-  /** Turns of each track in order of time. Speakers are numbered from 0 over all tracks. */
-  turns: SpeakerTurn[][];
-  /** The number of speakers was found by the engine, and the evidence for it is weak. */
-  isCountUncertain: boolean;
-  /** Of the nets that were loaded for it; left out: the built-in method did it. */
-  weightHashes?: SpeakerWeightHashes;
-};
-
-/**
  * What a worker process opens before it has started: the recognizer of a family, or the speech detector. It loads the
  * native libraries of these parts only.
  */
@@ -179,17 +146,6 @@ export type WorkerReply =
   | { type: "speakers_heard"; id: number; share: number }
   | { type: "diarized"; id: number; outcome: DiarizeOutcome }
   | { type: "failed"; id: number; reason: string };
-
-/** A processor, GPU or accelerator that a recognizer can compute on. */
-export type ComputeDevice = {
-  /** Number among the GPUs (`gpu` and `igpu` together), by which a recognizer chooses one; for other types, number among those. */
-  index: number;
-  name: string;
-  type: "cpu" | "gpu" | "igpu" | "accelerator";
-  description: string;
-  memoryBytes: number;
-  freeBytes: number;
-};
 
 /** What a recognizer's native library found on this machine. */
 export type EngineInfo = {

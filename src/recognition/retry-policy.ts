@@ -36,8 +36,6 @@ export const FIRST_RECORDING_PAUSE_MS = 500;
 export const LONGEST_RECORDING_PAUSE_MS = 30_000;
 /** Runs of one transcription that may end in an unexpected error. */
 export const MAX_UNEXPECTED_ENDS = 5;
-/** Time after which a store that could not be read or written is tried again. */
-export const STORE_PAUSE_MS = 1_000;
 
 /**
  * Returns the failure when another attempt may help.

@@ -1,6 +1,6 @@
 import { type Turns, turnOf } from "../admission/turns.ts";
 import { billedMsOf } from "../domain/transcription.ts";
-import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
+import { STORE_PAUSE_MS } from "../store/store-pause.ts";
 import { listQueueHeads, type TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import type { Runs } from "./runs.ts";

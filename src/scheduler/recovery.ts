@@ -1,5 +1,5 @@
-import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
 import { STOPPED } from "../services/transcriptions/transcription-endings.ts";
+import { STORE_PAUSE_MS } from "../store/store-pause.ts";
 import { listUnfinished, type TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import type { WorkingFiles } from "./working-files.ts";

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Turns, turnOf } from "../admission/turns.ts";
 import { isFinal } from "../domain/transcription.ts";
-import { MAX_UNEXPECTED_ENDS, STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
+import { MAX_UNEXPECTED_ENDS } from "../recognition/retry-policy.ts";
 import { isWaitedOut } from "../store/disk-full.ts";
+import { STORE_PAUSE_MS } from "../store/store-pause.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { runTranscription } from "./transcribe.ts";

@@ -1,6 +1,6 @@
 import type { Server } from "bun";
-import { CommandError } from "../cli/frame/context.ts";
 import type { Config } from "../config/schema.ts";
+import { CommandError } from "../domain/command-error.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { listeningSockets, steerTo } from "../lib/reuse-port.ts";

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync } from "node:fs";
-import { CommandError } from "../cli/frame/context.ts";
 import type { Config } from "../config/schema.ts";
+import { CommandError } from "../domain/command-error.ts";
 import { AppError } from "../domain/errors.ts";
 import { whenSettled } from "../lib/settled.ts";
 import { dataDirOf, requireDatabase } from "../services/admin.ts";

@@ -1,9 +1,9 @@
 import { SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
+import { STORE_PAUSE_MS } from "../store/store-pause.ts";
 import { type DeliveryOutcome, recordOutcomes } from "./delivery-rows.ts";
 import { findEndpoint } from "./event-rows.ts";
 

@@ -1,8 +1,8 @@
 import type { Config } from "../config/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
 import type { Database } from "../store/database.ts";
+import { STORE_PAUSE_MS } from "../store/store-pause.ts";
 import { type AttemptCounts, createAttempts } from "./deliver-attempts.ts";
 import { createDeliveryLimits } from "./deliver-limits.ts";
 import { createOutcomeRecorder } from "./deliver-recorder.ts";

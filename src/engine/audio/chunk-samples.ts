@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
+import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "../../native/decoder/pcm-file.ts";
 import type { AudioRef, BytesAudio, FileAudio } from "../protocol.ts";
 import { removeOffset } from "./offset.ts";
-import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "./pcm-file.ts";
 
 /**
  * Puts a chunk's audio together, without a constant offset.

@@ -1,4 +1,4 @@
-import { PCM_FULL_SCALE } from "./pcm-file.ts";
+import { PCM_FULL_SCALE } from "../../native/decoder/pcm-file.ts";
 
 /**
  * Removes the constant offset that sound cards and telephone lines add to their sound. People do not hear it. The speech

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import type { Reading } from "../../domain/reading.ts";
+import { PCM_BYTES_PER_SAMPLE } from "../../native/decoder/pcm-file.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
 import { startDecoder } from "./decoder-process.ts";
 import { pointBefore } from "./outline.ts";
-import { PCM_BYTES_PER_SAMPLE } from "./pcm-file.ts";
 import { readingArguments } from "./reading-argument.ts";
 
 /** A stretch of a recording, in samples at 16 kHz. */

@@ -1,6 +1,7 @@
 import { open, stat } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { SpeechRegion } from "../../domain/speech.ts";
+import { PCM_BYTES_PER_SAMPLE, PCM_FULL_SCALE, readPcm } from "../../native/decoder/pcm-file.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import {
   openSilero,
@@ -9,7 +10,6 @@ import {
 } from "../../native/silero/silero.ts";
 import { DecodeError } from "../audio/decode-failure.ts";
 import { offsetRemover, type SampleSums } from "../audio/offset.ts";
-import { PCM_BYTES_PER_SAMPLE, PCM_FULL_SCALE, readPcm } from "../audio/pcm-file.ts";
 import type { LevelEnvelope } from "./cut-speech.ts";
 import { finishedRegions, foundReporter, type ShapeOptions } from "./speech-shape.ts";
 

@@ -1,7 +1,7 @@
 import type { ModelFiles } from "../../domain/model.ts";
 import { type BrokenVariant, createBrokenVariants } from "../../native/cpu-variants.ts";
+import { pcmDurationMs } from "../../native/decoder/pcm-file.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
-import { pcmDurationMs } from "../audio/pcm-file.ts";
 import {
   type DiarizeJob,
   type DiarizeOutcome,

@@ -155,10 +155,7 @@ function assetsModule(folder: string, names: string[]): string {
   const lines = [
     "// @ts-nocheck",
     "// Written by src/native/build/assets.ts. Imports of type file have no declarations, hence the line above.",
-    ...names.map(
-      (name, index) =>
-        `import file${index} from "./${name}${PACKED}" with { type: "file" };`,
-    ),
+    ...names.map((name, index) => `import file${index} from "./${name}${PACKED}" with { type: "file" };`),
     "",
     "export const NATIVE_HASH: string =",
     `  "${all.digest("hex")}";`,

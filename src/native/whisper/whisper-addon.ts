@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import type { ComputeDevice } from "../../engine/protocol.ts";
+import type { ComputeDevice } from "../compute-device.ts";
 
 /** A GPU backend library that could not be used, for `doctor`. */
 export type BackendFailure = { path: string; reason: string };

@@ -2,60 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { floatingExpectations } from "./floating-expectations.ts";
+import { readImportTable } from "./import-table.ts";
 
 /** Checks style as far as a program can: imports, dead files and exports, forgotten markers, long functions. */
 
 const ROOT = resolve(import.meta.dir, "../../..");
 const SRC = join(ROOT, "src");
 
-/** Folder → what it may import; `folder/file` allows single files. The table of src/README.md. */
-const MAY_IMPORT: Record<string, readonly string[]> = {
-  lib: [],
-  domain: ["lib"],
-  config: ["domain", "lib"],
-  store: ["domain", "lib"],
-  pipeline: ["domain", "lib"],
-  engine: ["domain", "lib"],
-  "model-import": ["domain", "lib"],
-  fleet: [
-    ...["config", "domain", "lib"],
-    ...["engine/engine.ts", "engine/executor.ts", "engine/protocol.ts", "engine/chunk-times.ts"],
-    ...["admission/gate.ts", "engine/workers/pool.ts"],
-  ],
-  recognition: ["pipeline", "domain", "lib", "engine/engine.ts", "engine/protocol.ts"],
-  services: ["store", "config", "domain", "lib"],
-  scheduler: [
-    ...["recognition", "services", "store", "config", "domain", "lib"],
-    ...["engine/engine.ts", "engine/executor.ts"],
-  ],
-  http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
-  // It runs in browsers: of the wire and the domain only types, and only as `import type`.
-  console: [
-    ...["http/wire/schemas.ts", "http/wire/console.ts", "domain/result.ts"],
-    ...["pipeline/render.ts", "pipeline/joined-text.ts", "lib/text-pieces.ts"],
-  ],
-  cli: [
-    "app.ts",
-    "local.ts",
-    "http/console/views.ts",
-    "program-numbers.ts",
-    "fleet",
-    "fleet-worker.ts",
-    "doctor.ts",
-    "backup-process.ts",
-    "scheduled-backups.ts",
-    "self-check.ts",
-    "parts.ts",
-    "config",
-    "services",
-    "store",
-    "pipeline",
-    "engine",
-    "model-import",
-    "domain",
-    "lib",
-  ],
-};
+const TABLE = readImportTable(readFileSync(join(SRC, "README.md"), "utf8"));
 
 /** Files that are started by their paths, as programs. */
 const ENTRIES = ["main.ts", "console/main.tsx"];
@@ -96,17 +50,39 @@ function loadedBy(entry: string): string[] {
 const files = sourceFiles(SRC);
 const imports = files.flatMap(importsOf);
 
+/** The place of the table that a file belongs to: its folder, or the file itself where it lies in src. */
+const placeOf = (path: string): string => relative(SRC, path).split("/")[0] ?? "";
+
 function isAllowed({ from, to }: Import): boolean {
-  const [folder = "", file] = relative(SRC, from).split("/");
-  if (file === undefined) return folder !== "app.ts" || !relative(SRC, to).startsWith("cli/");
   const target = relative(SRC, to);
-  const [targetFolder = ""] = target.split("/");
-  if (targetFolder === folder || target.startsWith("..")) return true;
-  return (MAY_IMPORT[folder] ?? []).some((allowed) => allowed === targetFolder || allowed === target);
+  if (placeOf(to) === placeOf(from) || target.startsWith("..")) return true;
+  const row = TABLE.find(({ place }) => place === placeOf(from));
+  return row?.mayImport.some((each) => each === placeOf(to) || `${each}.ts` === target) ?? false;
 }
 
 describe("tidy", () => {
-  test("every import is in the import table", () => {
+  test("every file of src has a row of the import table, and each row imports only what stands above it", () => {
+    const places = TABLE.map(({ place }) => place);
+    const product = files.filter((path) => !inTesting(path) && !path.endsWith(".d.ts")).map(placeOf);
+    expect([...new Set(product)].sort()).toEqual([...places].sort());
+    const upwards = TABLE.flatMap(({ place, mayImport }, index) =>
+      mayImport
+        .filter((each) => !places.slice(0, index).includes(each.split("/")[0] ?? ""))
+        .map((each) => `${place} → ${each}`),
+    );
+    expect(upwards).toEqual([]);
+  });
+
+  test("every import is in the import table, and all that the table allows is used", () => {
+    const used = new Set(
+      imports
+        .filter(({ from }) => !isTest(from) && !inTesting(from))
+        .flatMap(({ from, to }) =>
+          [placeOf(to), relative(SRC, to).slice(0, -3)].map((each) => `${placeOf(from)} → ${each}`),
+        ),
+    );
+    const unused = TABLE.flatMap(({ place, mayImport }) => mayImport.map((each) => `${place} → ${each}`));
+    expect(unused.filter((each) => !used.has(each))).toEqual([]);
     const refused = imports
       .filter(({ from }) => !isTest(from) && !inTesting(from))
       .filter((edge) => !isAllowed(edge))
@@ -124,10 +100,10 @@ describe("tidy", () => {
   });
 
   test("a command that transcribes files loads nothing of the server", () => {
-    const loaded = loadedBy("local.ts");
+    const loaded = loadedBy("programs/local.ts");
     expect(loaded).toContain("recognition/recognize.ts");
-    expect(loaded.filter((path) => /^(http\/|app\.ts)/.test(path))).toEqual([]);
-    expect(loadedBy("app.ts")).toContain("http/server.ts");
+    expect(loaded.filter((path) => /^(http|server)\//.test(path))).toEqual([]);
+    expect(loadedBy("server/app.ts")).toContain("http/server.ts");
     // The command line itself loads little: each command imports its modules when it runs. The JSON of rows is a leaf.
     expect(loadedBy("cli/program.ts").filter((path) => /^(http|scheduler|recognition)\//.test(path))).toEqual(
       ["http/console/views.ts"],
@@ -135,7 +111,7 @@ describe("tidy", () => {
   });
 
   test("only a server with a fleet loads the fleet's code", () => {
-    for (const entry of ["app.ts", "cli/program.ts", "local.ts"]) {
+    for (const entry of ["server/app.ts", "cli/program.ts", "programs/local.ts"]) {
       expect(loadedBy(entry).filter((path) => path.startsWith("fleet/"))).toEqual([]);
     }
     expect(loadedBy("fleet/control/open-fleet.ts")).toContain("fleet/link.ts");
@@ -170,7 +146,11 @@ describe("tidy", () => {
   });
 
   test("every import names a file that exists, and only the loaders load native code", () => {
-    expect(imports.filter(({ to }) => !existsSync(to)).map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
+    expect(
+      imports
+        .filter(({ to }) => !existsSync(to) && !to.includes("${"))
+        .map(({ from, to }) => `${from} → ${to}`),
+    ).toEqual([]);
     const loaders = files
       .filter((path) => !isTest(path) && !inTesting(path))
       .filter((path) => /process\.dlopen\(|\bdlopen\(nativeFiles\./.test(readFileSync(path, "utf8")))
@@ -253,6 +233,8 @@ const MAX_FACTORY_LINES = 120;
 
 /** Exports that only tests need. */
 const UNUSED_EXPORTS: readonly string[] = [
+  // A test of the executable reads its parts with it.
+  "elfFilesIn",
   // The documents are compared with it.
   "MANIFEST_KEYS",
   // Tests read the output of `shruti transcribe` with it.
