@@ -9,7 +9,10 @@ export function cacheRoot(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "shruti");
 }
 
-/** An input of a build: a literal, such as flags and versions, or the contents of a file or folder. */
+/**
+ * An input of a build: a literal, such as flags and versions, or the contents of a file or folder. What no compiler reads
+ * does not count in a folder: TypeScript, which loads the result, and documents.
+ */
 export type BuildInput = { literal: string } | { path: string };
 
 /** Returns the folder of a build that is in the cache; undefined: there is none with these inputs. */
@@ -97,7 +100,8 @@ function hashInputs(inputs: BuildInput[]): string {
 
 function hashPath(hash: ReturnType<typeof createHash>, path: string, name: string): void {
   if (statSync(path).isDirectory()) {
-    for (const entry of readdirSync(path).sort()) hashPath(hash, join(path, entry), `${name}/${entry}`);
+    const entries = readdirSync(path).filter((entry) => !/\.(?:ts|md)$/.test(entry));
+    for (const entry of entries.sort()) hashPath(hash, join(path, entry), `${name}/${entry}`);
     return;
   }
   const bytes = readFileSync(path);
