@@ -22,11 +22,20 @@ const LAST_STEP = 2;
  *
  * @throws Error when its files do not load or hold no code for this processor
  */
-export function openWhisperRecognizer(
-  nativeFiles: NativeFiles,
-  { backendDirs, avoidedVariants, precision, sharedSteps }: MachineCode,
+export function openWhisperRecognizer(nativeFiles: NativeFiles, code: MachineCode): Recognizer {
+  const { backendDirs, avoidedVariants, precision } = code;
+  return recognizerOf(openWhisper(nativeFiles.dir, backendDirs, avoidedVariants, precision), code);
+}
+
+/**
+ * Makes a recognizer of a loaded whisper.cpp.
+ *
+ * @param code what it was loaded with
+ */
+export function recognizerOf(
+  whisper: Whisper,
+  { precision, sharedSteps }: Pick<MachineCode, "precision" | "sharedSteps">,
 ): Recognizer {
-  const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants, precision);
   const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
   // Exact results are those of whisper.cpp as it comes, which encodes whole windows.
   const fitsWindow = precision === "fast";
