@@ -13,7 +13,9 @@
  * Each round runs all programs in turn on all recordings; times are sums over recordings, of the median round. Those of Shruti
  * and whisper-cli are of whole processes, and include the loading of the model; those of faster-whisper do not. The ratios
  * are to the first batched faster-whisper, else to Shruti. Beside other work, only processor times tell something, because
- * Shruti's processes are less urgent than others. Words without speech are found by the times of segments. Those of batched
+ * Shruti's processes are less urgent than others: "other work" is the share of all processor time that other programs took
+ * meanwhile, in the worst round. whisper-cli's threads wait for each other in loops, so that beside other work its processor
+ * time says little, too. Words without speech are found by the times of segments. Those of batched
  * faster-whisper are whole chunks, which may reach over a minute of silence, so its number there says little. Needs a build.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -31,7 +33,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const LONGEST_MS = 24 * 3_600_000;
 
 type Recording = { path: string; said: Utterance[] };
-type Measured = { runs: Run[][]; scores: SpeechScore[] };
+type Measured = { runs: Run[][]; scores: SpeechScore[]; otherWork: number[] };
 
 const { values: options, positionals } = parseArgs({
   options: {
@@ -51,10 +53,17 @@ const directory = mkdtempSync(join(tmpdir(), "shruti-bench-"));
 try {
   const programs = programsOf(directory);
   const wavs = await decoded(recordings);
-  const measured = new Map<Program, Measured>(programs.map((one) => [one, { runs: [], scores: [] }]));
+  const measured = new Map<Program, Measured>(
+    programs.map((one) => [one, { runs: [], scores: [], otherWork: [] }]),
+  );
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const [program, found] of measured) {
+      const seconds = performance.now() / 1000;
+      const before = processorTimes();
       const runs = await program.transcribe(wavs);
+      const after = processorTimes();
+      const others = after.all - before.all - (after.own - before.own);
+      found.otherWork.push(others / (performance.now() / 1000 - seconds) / availableParallelism());
       found.runs.push(runs);
       if (round === 0) found.scores = runs.map(({ heard }, n) => scoreOf(heard, recordings[n]));
     }
@@ -73,7 +82,7 @@ function programsOf(folder: string): Program[] {
   const cli = options["whisper-cli"];
   if (cli !== undefined) {
     if (weights === undefined) throw new Error("whisper-cli needs --weights");
-    programs.push(whisperCli(cli, weights, given));
+    for (const beam of [1, 5]) programs.push(whisperCli(cli, weights, given, { beam }));
   }
   if (python !== undefined) {
     if (ctranslate2 === undefined) throw new Error("faster-whisper needs --ctranslate2");
@@ -127,6 +136,21 @@ async function decoded(of: readonly Recording[]): Promise<string[]> {
   return wavs;
 }
 
+/** Returns the processor time of the machine since its start, and of this process and its ended children, seconds. */
+function processorTimes(): { all: number; own: number } {
+  const TICKS = 100;
+  const numbers = (text: string) => text.trim().split(/\s+/).map(Number);
+  const [, line = ""] = /^cpu (.*)$/m.exec(readFileSync("/proc/stat", "utf8")) ?? [];
+  const [user = 0, nice = 0, system = 0, , , hardware = 0, soft = 0] = numbers(line);
+  // The name of the program, in brackets, may have spaces.
+  const own = readFileSync("/proc/self/stat", "utf8").replace(/^.*\) /, "");
+  const used = numbers(own).slice(11, 15);
+  return {
+    all: (user + nice + system + hardware + soft) / TICKS,
+    own: used.reduce((sum, one) => sum + one, 0) / TICKS,
+  };
+}
+
 function scoreOf(heard: Run["heard"], recording: Recording | undefined): SpeechScore {
   return scoreSpeech(recording?.said ?? [], heard, options.language);
 }
@@ -135,9 +159,9 @@ function print(measured: ReadonlyMap<Program, Measured>): void {
   const load = loadavg().map((value) => value.toFixed(1));
   console.log(`${availableParallelism()} × ${cpus()[0]?.model ?? "?"}, load ${load.join(" ")}`);
   console.log(
-    "| program | words | errors | of them lost | invented | lost utterances | words without speech | time | processor time | ratio of times |",
+    "| program | words | errors | of them lost | invented | lost utterances | words without speech | time | processor time | ratio of times | other work |",
   );
-  console.log("|---|---|---|---|---|---|---|---|---|---|");
+  console.log("|---|---|---|---|---|---|---|---|---|---|---|");
   const all = [...measured];
   const [, base] = all.find(([{ name }]) => name.includes("batched")) ?? all[0] ?? [];
   const secondsOf = ({ runs }: Measured, of: (run: Run) => number) =>
@@ -157,6 +181,7 @@ function print(measured: ReadonlyMap<Program, Measured>): void {
       ...[sum(({ lostUtterances }) => lostUtterances), sum(({ inSilence }) => inSilence)],
       ...[`${seconds.toFixed(1)} s`, `${processor.toFixed(1)} s`],
       `${ratio(seconds, (one) => one.seconds)}, processor ${ratio(processor, (one) => one.processorSeconds)}`,
+      `${Math.round(100 * Math.max(...found.otherWork))} %`,
     ];
     console.log(`| ${cells.join(" | ")} |`);
   }

@@ -52,16 +52,22 @@ const inSeconds = (segment: { start_ms: number; end_ms: number; text: string }):
   text: segment.text,
 });
 
-/** whisper.cpp's own program as it is by default: beam search with five beams, text of earlier windows as prompt. */
-export function whisperCli(path: string, weights: string, { language, threads }: Given): Program {
+/** whisper.cpp's own program. Without other settings it has five beams and five samples, and text of earlier windows as prompt. */
+export function whisperCli(
+  path: string,
+  weights: string,
+  { language, threads }: Given,
+  how: { beam: number },
+): Program {
   return {
-    name: "whisper-cli",
+    name: `whisper-cli, beam ${how.beam}`,
     transcribe: (wavs) =>
       eachOf(wavs, async (wav) => {
         const folder = mkdtempSync(join(tmpdir(), "shruti-bench-"));
         try {
           const written = join(folder, "out");
-          const asked = ["-l", language, "-t", String(threads), "-oj", "-of", written];
+          const beams = ["-bs", String(how.beam), "-bo", String(how.beam)];
+          const asked = ["-l", language, "-t", String(threads), ...beams, "-oj", "-of", written];
           const { output: _output, ...spent } = await run([path, "-m", weights, "-f", wav, ...asked]);
           const { transcription } = JSON.parse(readFileSync(`${written}.json`, "utf8")) as {
             transcription: { offsets: { from: number; to: number }; text: string }[];
