@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
 import { familyOf } from "../../pipeline/families/families.ts";
 import type { Precision } from "../protocol.ts";
 import type { Whisper } from "./whisper.ts";
-import type { NativeAddon, NativeModel, NativeParams } from "./whisper-addon.ts";
 import { loadWhisperModel } from "./whisper-model.ts";
 import { recognizerOf } from "./whisper-recognizer.ts";
 
