@@ -10,13 +10,28 @@ const STEADY_MS = 10_000;
 /** A language is named when it is at least this probable. */
 const NAMED = 0.05;
 
-/** What the estimates must be for a mismatch: another language at least so probable, and the asked one at most. */
-const SURE = { other: 0.5, asked: 0.05 };
+/**
+ * What the estimates must be for a mismatch, in one of these ways: another language at least so probable, and the asked one
+ * at most. The surer a model is that it is not the asked language, the less sure it need be which one it is.
+ */
+const SURE = [
+  { other: 0.5, asked: 0.05 },
+  { other: 0.35, asked: 0.01 },
+];
 /** The same for speech of less than `STEADY_MS`. */
-const SURE_IF_SHORT = { other: 0.9, asked: 0.01 };
+const SURE_IF_SHORT = [{ other: 0.9, asked: 0.01 }];
 
-/** Languages that sound alike, whatever they are written in. */
-const ALIKE: readonly ReadonlySet<string>[] = [new Set(["hi", "ur"])];
+/** Languages that sound alike to a model, whatever they are written in: base takes Assamese for Bengali. */
+const ALIKE: readonly (readonly string[])[] = [
+  ["hi", "ur"],
+  ["as", "bn"],
+];
+
+/** Returns one code for all languages that sound alike. */
+function soundOf(code: string): string {
+  const alike = ALIKE.find((codes) => codes.includes(code));
+  return alike?.[0] ?? code;
+}
 
 /** What a chunk tells about the language. */
 export type ChunkLanguages = { speechMs: number; languages: readonly LanguageCandidate[] };
@@ -56,19 +71,18 @@ export function mismatchedLanguages(
   for (const chunk of told)
     for (const { language: code, probability } of chunk.languages)
       means.set(code, (means.get(code) ?? 0) + (probability * chunk.speechMs) / speechMs);
-  const isAsked = (code: string) =>
-    code === language ||
-    // Speech in codemix has English in it.
-    (mode === "codemix" && code === "en") ||
-    ALIKE.some((alike) => alike.has(code) && alike.has(language));
+  // Speech in codemix has English in it.
+  const isAsked = (sound: string) => sound === soundOf(language) || (mode === "codemix" && sound === "en");
+  const sounds = new Map<string, number>();
+  for (const [code, mean] of means) sounds.set(soundOf(code), (sounds.get(soundOf(code)) ?? 0) + mean);
   let asked = 0;
   let other = 0;
-  for (const [code, mean] of means) {
-    if (isAsked(code)) asked += mean;
+  for (const [sound, mean] of sounds) {
+    if (isAsked(sound)) asked += mean;
     else other = Math.max(other, mean);
   }
-  const sure = speechMs < STEADY_MS ? SURE_IF_SHORT : SURE;
-  if (other < sure.other || asked > sure.asked) return undefined;
+  const ways = speechMs < STEADY_MS ? SURE_IF_SHORT : SURE;
+  if (!ways.some((sure) => other >= sure.other && asked <= sure.asked)) return undefined;
   return [...means]
     .map(([code, probability]) => ({ language: code, probability }))
     .filter(({ probability }) => probability >= NAMED)
