@@ -1,6 +1,7 @@
 /**
  * Checks that clients see why a large request was refused: each refusal, size and client, directly and behind the
- * proxies that are installed (nginx, haproxy, caddy), configured as README.md says.
+ * proxies that are installed (nginx, haproxy, caddy), configured as
+ * docs/manual/network.md says.
  *
  *   bun scripts/check-refusals.ts [TRIES] [BYTES,BYTES…] [direct,nginx,haproxy,caddy]
  *
@@ -28,7 +29,7 @@ type Front = {
   file: string;
   config: (port: number, target: string, folder: string) => string;
 };
-/** The configurations of README.md, with the other lines that a proxy needs to start. */
+/** The configurations of docs/manual/network.md, with the other lines that a proxy needs to start. */
 const FRONTS: Record<string, Front> = {
   nginx: {
     command: ["nginx", "-g", "daemon off;", "-c"],

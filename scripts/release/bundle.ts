@@ -102,7 +102,7 @@ vulkan-loader on RHEL). To install, as root:
   sudo -u shruti shruti doctor            # "device" names the GPU, "model" says where it runs
   systemctl restart shruti
 
-To remove, delete the file and restart. The manual of the release has a chapter about GPUs (README.md).
+To remove, delete the file and restart. The manual of the release has a page about GPUs (docs/manual/gpu.md).
 `;
 
 /**

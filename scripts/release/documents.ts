@@ -10,7 +10,7 @@ const MOVED: Readonly<Record<string, string>> = {
   "src/pipeline/README.md": page("docs/transcripts"),
 };
 /** Sections of the repository's page whose commands need the repository. The first page takes their place. */
-const OF_THE_REPOSITORY = ["Two commands", "A first transcript with curl"];
+const OF_THE_REPOSITORY = ["From source: two commands", "A first transcript"];
 const FURTHER = [...Object.keys(MOVED), "models/README.md"];
 
 /** A link or picture: its text, the path and the part within the page. */

@@ -7,11 +7,11 @@ import { ROOT, readDocument, sectionsOf } from "../testing/rules/documents.ts";
 import { placeBinary } from "./binary.ts";
 import { processesFrom } from "./processes.ts";
 
-/** The commands of README.md, as a reader pastes them. */
+/** The commands of README.md and of the manual's first transcript, as a reader pastes them. */
 
-/** Returns the commands of a section, which are its indented lines. */
-function commandsOf(title: string): string {
-  const section = sectionsOf(readDocument("README.md")).find((one) => one.title === title);
+/** Returns the commands of a document's section, which are its indented lines. */
+function commandsOf(path: string, title: string): string {
+  const section = sectionsOf(readDocument(path)).find((one) => one.title === title);
   return (section?.text ?? "")
     .split("\n")
     .filter((line) => line.startsWith("    "))
@@ -39,42 +39,79 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/**
+ * Pastes commands into bash with only the system's programs and no variables, as on a new machine.
+ *
+ * @returns what they printed, once the server that they started has ended
+ */
+async function paste(commands: string): Promise<string> {
+  // The test chooses the port.
+  const port = await freePort();
+  expect(commands).toContain("127.0.0.1:8080");
+  const shell = Bun.spawn(
+    ["bash", "-e", "-c", `${commands.replaceAll("127.0.0.1:8080", `127.0.0.1:${port}`)}\nwait $SERVER\n`],
+    {
+      cwd: folder,
+      env: {
+        PATH: "/usr/local/bin:/usr/bin:/bin",
+        HOME: folder,
+        TMPDIR: join(folder, "tmp"),
+        SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`,
+        SHRUTI_STORAGE_RESERVE_BYTES: "0",
+      },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      timeout: 90_000,
+    },
+  );
+  const [out, err, code] = await Promise.all([shell.stdout.text(), shell.stderr.text(), shell.exited]);
+  expect({ code, err: code === 0 ? "" : err + out }).toEqual({ code: 0, err: "" });
+  expect(processesFrom(folder)).toEqual([]);
+  return out;
+}
+
+const HINDI = "अभी दस बजे और दस मिनट हैं";
+
 describe("README.md", () => {
   test("its first transcript can be pasted from top to bottom", async () => {
-    const port = await freePort();
-    const commands = commandsOf("A first transcript with curl");
-    expect(commands).toContain("127.0.0.1:8080");
-    const shell = Bun.spawn(
-      ["bash", "-e", "-c", `${commands.replaceAll("127.0.0.1:8080", `127.0.0.1:${port}`)}\nwait $SERVER\n`],
-      {
-        cwd: folder,
-        // As on a new machine: only the system's programs, and no variables. The test chooses the port.
-        env: {
-          PATH: "/usr/local/bin:/usr/bin:/bin",
-          HOME: folder,
-          TMPDIR: join(folder, "tmp"),
-          SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`,
-          SHRUTI_STORAGE_RESERVE_BYTES: "0",
-        },
-        stdin: "ignore",
-        stdout: "pipe",
-        stderr: "pipe",
-        timeout: 90_000,
-      },
-    );
-    const [out, err, code] = await Promise.all([shell.stdout.text(), shell.stderr.text(), shell.exited]);
-    expect({ code, err: code === 0 ? "" : err + out }).toEqual({ code: 0, err: "" });
+    const out = await paste(commandsOf("README.md", "A first transcript"));
+    // The text without a server, and the answer of the server.
+    expect(out.split(HINDI).length - 1).toBeGreaterThanOrEqual(2);
+    expect(out).toContain('"status":"completed"');
+  }, 120_000);
+
+  test("is short, and begins with what a newcomer needs", () => {
+    const text = readDocument("README.md");
+    expect(text.split("\n").length).toBeLessThanOrEqual(151);
+    expect(sectionsOf(text).map(({ title }) => title)).toEqual([
+      "Shruti",
+      "What it needs",
+      "Install a release",
+      "From source: two commands",
+      "A first transcript",
+      "A real model",
+      "What was never measured",
+      "The parts",
+      "More",
+    ]);
+  });
+});
+
+describe("docs/manual/first-transcript.md", () => {
+  test("can be pasted from top to bottom", async () => {
+    const out = await paste(commandsOf("docs/manual/first-transcript.md", "A first transcript with curl"));
     // The synchronous result, the two forms of the long recording, and the subtitles of `shruti transcribe`.
-    const said = "अभी दस बजे और दस मिनट हैं";
-    expect(out.split(said).length - 1).toBeGreaterThanOrEqual(2);
+    expect(out.split(HINDI).length - 1).toBeGreaterThanOrEqual(2);
     expect(out).toContain("the delivery is on thursday at eleven pm");
     expect(out).toContain('"status":"completed"');
     expect(out).toContain("WEBVTT");
     expect(out).toMatch(/\n1\n00:00:0\d,\d{3} --> 00:00:0\d,\d{3}\n/);
-    expect(processesFrom(folder)).toEqual([]);
   }, 120_000);
+});
 
-  test("scripts/bun.sh runs the pinned Bun", async () => {
+describe("scripts/bun.sh", () => {
+  test("runs the pinned Bun", async () => {
     const path = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
     const child = Bun.spawn([join(ROOT, "scripts/bun.sh"), "--version"], {
       cwd: folder,

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath, openDatabase } from "../../store/database.ts";
 import { runAnswered, runCaptured } from "../../testing/kits/run-cli.ts";
+import { manualPages } from "../../testing/rules/documents.ts";
 import { buildProgram } from "../program.ts";
 import { commandsBelow, findCommand, pathOf } from "./command-tree.ts";
 import { completionsOf } from "./completion.ts";
@@ -186,8 +187,8 @@ describe("help", () => {
 
   test("topics are listed, and each is printed", async () => {
     const { out } = await run(["help", "topics"]);
-    const names = [...out.matchAll(/^ {2}(\w+) {2}/gm)].map((match) => match[1] ?? "");
-    expect(names).toContain("troubleshooting");
+    const names = [...out.matchAll(/^ {2}([\w-]+) {2}/gm)].map((match) => match[1] ?? "");
+    expect(names.map((name) => `docs/manual/${name}.md`).sort()).toEqual(manualPages());
     for (const name of names) expect((await run(["help", "topics", name])).out).toStartWith("# ");
     expect((await run(["help", "topics", "cooking"])).status).toBe(4);
     // A command of the same name comes first.
@@ -248,7 +249,7 @@ describe("completion", () => {
     ["audit list --source s", ["server"]],
     ["help topics u", ["upgrade"]],
     ["help orgs cr", ["create"]],
-    ["help mon", ["money"]],
+    ["help mon", ["money", "monitoring"]],
     ["--config x.toml help topics u", ["upgrade"]],
     ["help topics upgrade ", []],
   ];

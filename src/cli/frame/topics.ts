@@ -1,6 +1,14 @@
 import backup from "../../../docs/manual/backup.md" with { type: "text" };
+import firstTranscript from "../../../docs/manual/first-transcript.md" with { type: "text" };
+import gpu from "../../../docs/manual/gpu.md" with { type: "text" };
+import install from "../../../docs/manual/install.md" with { type: "text" };
 import keys from "../../../docs/manual/keys.md" with { type: "text" };
+import models from "../../../docs/manual/models.md" with { type: "text" };
 import money from "../../../docs/manual/money.md" with { type: "text" };
+import monitoring from "../../../docs/manual/monitoring.md" with { type: "text" };
+import network from "../../../docs/manual/network.md" with { type: "text" };
+import operations from "../../../docs/manual/operations.md" with { type: "text" };
+import proofs from "../../../docs/manual/proofs.md" with { type: "text" };
 import troubleshooting from "../../../docs/manual/troubleshooting.md" with { type: "text" };
 import upgrade from "../../../docs/manual/upgrade.md" with { type: "text" };
 
@@ -15,9 +23,17 @@ const topic = (name: string, text: string): Topic => ({
 
 /** All pages, in the order of `shruti help topics`. */
 export const TOPICS: readonly Topic[] = [
+  topic("install", install),
+  topic("network", network),
+  topic("first-transcript", firstTranscript),
+  topic("models", models),
+  topic("gpu", gpu),
   topic("keys", keys),
   topic("money", money),
   topic("backup", backup),
   topic("upgrade", upgrade),
+  topic("monitoring", monitoring),
+  topic("operations", operations),
+  topic("proofs", proofs),
   topic("troubleshooting", troubleshooting),
 ];

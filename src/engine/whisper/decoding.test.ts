@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LANGUAGES } from "../../domain/languages.ts";
@@ -8,11 +8,14 @@ import { samplePath } from "../../e2e/samples.ts";
 import { makeWav, seededRandom } from "../../testing/makers/audio-makers.ts";
 import { askWhisperChild } from "../../testing/programs/ask-whisper-child.ts";
 import type { Effort, RandomText, Sound } from "../../testing/programs/decoding-test-child.ts";
+import { manualPages, readDocument } from "../../testing/rules/documents.ts";
 
 /** What bounds the decoder: characters byte by byte, loops, and the cost of a chunk. */
 
 const DEMO = join(import.meta.dirname, "../../../models/demo.bin");
 const LIMIT_MS = 900_000;
+/** Documents whose sentences no loop is found in. */
+const ORDINARY_TEXTS = ["README.md", ...manualPages()];
 const ask = <T>(scenario: string, request: object) =>
   askWhisperChild<T>(scenario, request, LIMIT_MS, [], "decoding-test-child.ts");
 
@@ -66,7 +69,7 @@ describe("a loop", () => {
   });
 
   test("is not what people repeat on purpose, nor ordinary text", async () => {
-    const readme = readFileSync(join(import.meta.dirname, "../../../README.md"), "utf8");
+    const ordinary = ORDINARY_TEXTS.map((path) => readDocument(path)).join("\n");
     const texts = [
       " no no no no no no, I said no",
       " zero zero zero zero zero zero",
@@ -76,7 +79,7 @@ describe("a loop", () => {
       " 100000000000000000000000",
       " Row, row, row your boat. Row, row, row your boat.",
       ...Object.values(WORDS).map((words) => ` ${words} ${words}`),
-      ...(readme.match(/[A-Z][^.|`#]{40,400}\./gu) ?? []),
+      ...(ordinary.match(/[A-Z][^.|`#]{40,400}\./gu) ?? []),
     ];
     const loops = await ask<Loop[]>("loops", { texts });
     expect(texts.filter((_, at) => loops[at] !== null)).toEqual([]);

@@ -27,6 +27,7 @@ import { openTestApp, type TestApp } from "../kits/open-test-app.ts";
 import {
   codesIn,
   fieldsOf,
+  manualPages,
   ROOT,
   readDocument,
   type Section,
@@ -303,10 +304,13 @@ const PROSE = [
   "docs/README.md",
   "docs/clients/README.md",
   "docs/clients/openai.md",
-  ...["backup", "keys", "money", "troubleshooting", "upgrade"].map((topic) => `docs/manual/${topic}.md`),
+  ...manualPages(),
   INTERFACE,
   DECISIONS,
+  "docs/console.md",
   "docs/engine.md",
+  "docs/fleet.md",
+  "docs/models.md",
   "docs/release.md",
   "docs/glossary.md",
 ];

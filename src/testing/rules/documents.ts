@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
 
@@ -16,6 +16,19 @@ const HEADING = /^#{1,6} (?:(\d+(?:\.\d+)*)\.? )?(.+)$/;
 /** Reads a Markdown file by its path from the repository's folder. */
 export function readDocument(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");
+}
+
+/** Returns the paths of all pages of the manual from the repository's folder. */
+export function manualPages(): string[] {
+  return pagesIn("docs/manual");
+}
+
+/** Returns the paths of a folder's Markdown files from the repository's folder, sorted. */
+export function pagesIn(folder: string): string[] {
+  return readdirSync(join(ROOT, folder))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `${folder}/${name}`)
+    .sort();
 }
 
 /** Returns every heading of a Markdown text with the text below it. `number` is empty where a heading has none. */
