@@ -12,6 +12,7 @@ import { decodeAudio } from "../../src/engine/audio/decode.ts";
 import { createPool } from "../../src/engine/workers/pool.ts";
 import { extractNativeFiles } from "../../src/native/native-files.ts";
 import { chunkLimits } from "../../src/pipeline/chunks.ts";
+import { engineOptions } from "../../src/testing/kits/test-config.ts";
 
 const [count = 4, processes = [1, 2]] = [
   process.argv[2] === undefined ? undefined : Number(process.argv[2]),
@@ -31,9 +32,12 @@ try {
   const hour = Buffer.concat(Array.from({ length: Math.ceil(HOUR_BYTES / bytes.length) }, () => bytes));
   const path = join(directory, "hour.pcm");
   await Bun.write(path, hour.subarray(0, HOUR_BYTES));
-  const options = { nativeFiles, backendDirs: [], modelIdleMs: 0, log: () => {} };
+  const options = { nativeFiles, backendDirs: [], log: () => {} };
   for (const speechWorkers of processes) {
-    const pool = createPool({ ...options, device: "cpu", speechWorkers });
+    const pool = createPool({
+      ...options,
+      engine: engineOptions({ device: "cpu", model_idle_seconds: 0, speech_workers: speechWorkers }),
+    });
     const { signal } = new AbortController();
     await pool.warmSpeech(signal);
     const startedAt = performance.now();

@@ -1,3 +1,4 @@
+import { DEVICES, PRECISIONS, STEP_SHARING_CHOICES } from "../domain/engine-options.ts";
 import { TRACK_CHOICES } from "../domain/reading.ts";
 import { DOUBTFUL_TEXT_CHOICES } from "../domain/result.ts";
 
@@ -157,19 +158,15 @@ export const CONFIG_SCHEMA = {
       256,
       "Threads for one chunk; auto: its part of all cores, larger while few chunks run.",
     ),
-    device: choice(
-      "auto",
-      ["auto", "cpu", "cuda", "vulkan", "metal"],
-      "Where the model runs; auto takes a GPU when its backend is installed.",
-    ),
+    device: choice("auto", DEVICES, "Where the model runs; auto takes a GPU when its backend is installed."),
     precision: choice(
       "fast",
-      ["fast", "exact"],
+      PRECISIONS,
       "fast: the processor's quickest code, which rounds to bf16, 16 or 8 bits where it multiplies those; exact: whisper.cpp's own code.",
     ),
     shared_steps: choice(
       "auto",
-      ["auto", "cpu", "never"],
+      STEP_SHARING_CHOICES,
       "Decoding steps that several chunks make together, for which the weights are read once; cpu: not on a GPU. None with precision = exact.",
     ),
     synchronous_workers: auto(

@@ -6,6 +6,7 @@ import { EngineError } from "../engine/protocol.ts";
 import { createPool } from "../engine/workers/pool.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { extractNativeFiles } from "../native/native-files.ts";
+import { engineOptions } from "../testing/kits/test-config.ts";
 import { BAND_NORM_METADATA, bandNormModel, emptyModel } from "../testing/makers/onnx-makers.ts";
 import { HIGH_VOICE, LOW_VOICE, makeConversation } from "../testing/makers/voices.ts";
 
@@ -22,8 +23,7 @@ beforeAll(async () => {
   pool = createPool({
     nativeFiles: await extractNativeFiles(directory),
     backendDirs: [],
-    device: "cpu",
-    modelIdleMs: 0,
+    engine: engineOptions({ device: "cpu", model_idle_seconds: 0 }),
     log: () => undefined,
   });
 });

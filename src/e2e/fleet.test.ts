@@ -5,6 +5,7 @@ import { localCapacity } from "../engine/local-executor.ts";
 import { measureMachine } from "../engine/machine.ts";
 import { createModelNeeds } from "../engine/model-needs.ts";
 import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
+import { engineOptions } from "../testing/kits/test-config.ts";
 import { type FleetInstallation, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
 import { reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes, wordsIn } from "./samples.ts";
@@ -98,9 +99,8 @@ function expectPlacesOfOneMachine(places: number): void {
     files: { weights: DEMO },
     bytes: statSync(DEMO).size,
   } as const;
-  const needs = createModelNeeds({ precision: "fast" })(model);
-  const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
-  const { chunks } = localCapacity(wanted, machine, needs);
+  const needs = createModelNeeds({ engine: engineOptions() })(model);
+  const { chunks } = localCapacity(engineOptions(), machine, needs);
   // Where memory is short, a little more or less of it is free in each process.
   expect(places).toBeGreaterThan(chunks * 0.7);
   expect(places).toBeLessThan(chunks * 1.4);

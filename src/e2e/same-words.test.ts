@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Precision } from "../engine/protocol.ts";
+import type { Precision } from "../domain/engine-options.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { ResultBody } from "../pipeline/render.ts";
 import { type ErrorRate, sumErrors, wordErrors } from "../pipeline/wer.ts";

@@ -2,9 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
+import type { DevicePreference } from "../domain/engine-options.ts";
 import { backendMark, explainBackendFailure } from "../native/backend-files.ts";
 import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
-import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
+import { engineOptions } from "../testing/kits/test-config.ts";
+import { chooseDevice, findGpu } from "./devices.ts";
 import { requireSpace, tryOut } from "./gpu-trial.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { ComputeDevice, EngineInfo } from "./protocol.ts";
@@ -27,6 +29,9 @@ const CPU = device("CPU", "cpu");
 const CUDA = device("CUDA0", "gpu");
 const VULKAN = device("Vulkan0", "gpu", 1);
 
+const gpuOf = (info: EngineInfo, wanted: DevicePreference, backendsDir = "/data/backends") =>
+  findGpu(info, { device: wanted }, backendsDir, { warn: () => {} });
+
 describe("choosing a device", () => {
   test("auto takes the first GPU, or the processor without one; device names are matched", () => {
     expect(chooseDevice([CPU], "auto").use).toBe("cpu");
@@ -43,12 +48,10 @@ describe("choosing a device", () => {
       devices: [CPU],
       backendFailures: [{ path: "/data/backends/libggml-cuda.so", reason: "invalid ELF header" }],
     };
-    expect(() => requireDevice(info, "cuda", "/data/backends")).toThrow(
+    expect(() => gpuOf(info, "cuda", "/data/backends")).toThrow(
       /engine.device = "cuda".*libggml-cuda.so: invalid ELF header/,
     );
-    expect(() => requireDevice(info, "auto", "/data/backends")).not.toThrow();
-    expect(chosenGpu(info, "auto")).toBeUndefined();
-    expect(chosenGpu(info, "cuda")).toBeUndefined();
+    expect(gpuOf(info, "auto")).toBeUndefined();
   });
 
   test("without such a fault, the error says whether the backend file exists", () => {
@@ -60,9 +63,9 @@ describe("choosing a device", () => {
       backendFailures: [],
     };
     const dir = mkdtempSync(join(tmpdir(), "shruti-backends-"));
-    expect(() => requireDevice(info, "vulkan", dir)).toThrow(`there is no libggml-vulkan.so in ${dir}`);
+    expect(() => gpuOf(info, "vulkan", dir)).toThrow(`there is no libggml-vulkan.so in ${dir}`);
     writeFileSync(join(dir, "libggml-vulkan.so"), "");
-    expect(() => requireDevice(info, "vulkan", dir)).toThrow("is the graphics driver installed?");
+    expect(() => gpuOf(info, "vulkan", dir)).toThrow("is the graphics driver installed?");
     rmSync(dir, { recursive: true });
   });
 
@@ -75,9 +78,9 @@ describe("choosing a device", () => {
       devices,
       backendFailures: [],
     };
-    expect(chosenGpu(info, "vulkan")).toBe(VULKAN);
-    expect(chosenGpu(info, "auto")).toBe(CUDA);
-    expect(chosenGpu(info, "cpu")).toBeUndefined();
+    expect(gpuOf(info, "vulkan")).toBe(VULKAN);
+    expect(gpuOf(info, "auto")).toBe(CUDA);
+    expect(gpuOf(info, "cpu")).toBeUndefined();
   });
 
   const refusing = (devices: ComputeDevice[]) => {
@@ -132,7 +135,7 @@ describe("files that are not usable backends", () => {
   let libraryVersion: string;
 
   const probe = (log: HostOptions["log"] = () => {}) =>
-    probeEngine({ nativeFiles, backendDirs: [backends], device: "auto", modelIdleMs: 0, log }, never);
+    probeEngine({ nativeFiles, backendDirs: [backends], engine: engineOptions(), log }, never);
   const put = (name: string, bytes: Uint8Array | string, version: string | undefined) => {
     const mark = version === undefined ? "" : backendMark(version);
     writeFileSync(join(backends, name), Buffer.concat([Buffer.from(bytes), Buffer.from(mark)]));
@@ -166,7 +169,7 @@ describe("files that are not usable backends", () => {
     });
     expect(info.devices.map(({ type }) => type)).toEqual(["cpu"]);
     expect(logged.filter(({ message }) => message === "a GPU backend cannot be used").length).toBe(5);
-    expect(() => requireDevice(info, "cuda", backends)).toThrow("libggml-cuda.so");
+    expect(() => gpuOf(info, "cuda", backends)).toThrow("libggml-cuda.so");
   });
 
   test("are explained where a remedy is known", () => {

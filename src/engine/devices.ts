@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { DevicePreference, EngineOptions } from "../domain/engine-options.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import type { ComputeDevice, DevicePreference, EngineInfo } from "./protocol.ts";
+import type { Log } from "../lib/log.ts";
+import type { ComputeDevice, EngineInfo } from "./protocol.ts";
 import type { LoadOptions } from "./whisper/whisper-model.ts";
 
 const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = {
@@ -31,25 +33,34 @@ function gpusOf(devices: readonly ComputeDevice[]): ComputeDevice[] {
   return devices.filter(({ type }) => type === "gpu" || type === "igpu");
 }
 
-/** Returns the GPU on which a model would run; undefined: on the processor, or the named device is missing. */
-export function chosenGpu(info: EngineInfo, preference: DevicePreference): ComputeDevice | undefined {
-  try {
-    const { use } = chooseDevice(info.devices, preference);
-    return use === "cpu" ? undefined : gpusOf(info.devices).find(({ index }) => index === use.gpuIndex);
-  } catch {
-    return undefined;
-  }
+/** Whether models may run on a GPU, and whether the config names the one that they must run on. */
+export const wantedGpu = ({ device }: Pick<EngineOptions, "device">): "none" | "any" | "named" =>
+  device === "cpu" ? "none" : device === "auto" ? "any" : "named";
+
+/** Refuses a device for models that run on the processor only. @throws Error with the reason */
+export function requireProcessor(device: DevicePreference): void {
+  if (device === "auto" || device === "cpu") return;
+  throw new Error(`models of this family run on the processor, and engine.device is ${device}`);
 }
 
 /**
- * Checks that the device that the config names is present.
+ * Finds the GPU on which models run.
  *
  * @param backendsDir folder for its library
- * @throws Error that names the device and the problem with its backend
+ * @returns undefined where the processor takes its place, which is logged
+ * @throws Error that names a missing device and the problem with its backend
  */
-export function requireDevice(info: EngineInfo, preference: DevicePreference, backendsDir: string): void {
+export function findGpu(
+  info: EngineInfo,
+  { device: preference }: Pick<EngineOptions, "device">,
+  backendsDir: string,
+  log: Pick<Log, "warn">,
+): ComputeDevice | undefined {
   try {
-    chooseDevice(info.devices, preference);
+    const { use } = chooseDevice(info.devices, preference);
+    if (use !== "cpu") return gpusOf(info.devices).find(({ index }) => index === use.gpuIndex);
+    log.warn({ device: preference }, "no GPU can be used, the processor takes its place");
+    return undefined;
   } catch (error) {
     const missing = errorMessage(error);
     const failures = info.backendFailures.map(({ path, reason }) => `${path}: ${reason}`);

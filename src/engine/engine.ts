@@ -2,7 +2,7 @@ import type { VerifiedAudio } from "../domain/audio.ts";
 import type { ChunkLimits } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Outline } from "../domain/outline.ts";
-import type { FileToRead, TrackChoice } from "../domain/reading.ts";
+import type { FileToRead } from "../domain/reading.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio, outlineAudio } from "./audio/decode.ts";
 import { type PlayStretch, playAudio } from "./audio/play.ts";
 import type { ChunkExecutor } from "./executor.ts";
@@ -18,7 +18,7 @@ import {
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
-import { bytesOnGpu, type WantedSizing } from "./sizing.ts";
+import { bytesOnGpu } from "./sizing.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./workers/pool.ts";
 
 export type { PlayStretch } from "./audio/play.ts";
@@ -101,13 +101,8 @@ export type Engine = ChunkExecutor & {
 };
 
 export type LocalEngineOptions = PoolOptions & {
-  wanted: WantedSizing;
-  /** Left out: 0. */
-  backgroundNiceness?: number;
   /** Returns the length of the longest recording that is decoded, milliseconds. It is asked for each file. */
   maxDurationMs: () => number;
-  /** Which audio tracks of a file are read where that is not known yet. Left out: one. */
-  tracks?: TrackChoice;
 };
 
 /** Decoding a minute of audio takes well under a second. These limits are for a decoder that is stuck. */
@@ -116,12 +111,13 @@ const DECODE_TIMEOUT_RATIO = 0.25;
 
 /** Creates the engine of this machine: a decoder process for each file, and worker processes for speech and text. */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
-  const { nativeFiles, tracks } = options;
-  const { precision = "fast", sharedSteps, gpuFreeBytes, wanted, backgroundNiceness = 0 } = options;
+  const { nativeFiles, engine, gpuFreeBytes } = options;
+  // Which tracks of a file are read where that is not known yet.
+  const { tracks } = engine;
   const machine = { ...measureMachine(), gpuFreeBytes };
-  const needsOf = createModelNeeds({ precision, sharedSteps });
-  const pool = createPool({ ...options, gpuBytesOf: (model) => bytesOnGpu(wanted, machine, needsOf(model)) });
-  const executor = createLocalExecutor(pool, { wanted, backgroundNiceness, machine, needsOf });
+  const needsOf = createModelNeeds({ engine });
+  const pool = createPool({ ...options, gpuBytesOf: (model) => bytesOnGpu(engine, machine, needsOf(model)) });
+  const executor = createLocalExecutor(pool, { engine, machine, needsOf });
   const timeoutMs = () => DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs() * DECODE_TIMEOUT_RATIO;
   return {
     verify: ({ path, reading, maxDurationMs = options.maxDurationMs() }, signal) =>

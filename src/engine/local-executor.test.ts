@@ -7,7 +7,7 @@ import type { SizingInfo } from "./sizing.ts";
 /** Which threads chunks get, and what their work counts as, with a pool made of closures. */
 
 const GIB = 1024 ** 3;
-const AUTO = { workers: "auto", threadsPerWorker: "auto" } as const;
+const AUTO = { workers: "auto", threads_per_worker: "auto" } as const;
 const MACHINE = { cores: 2, availableMemoryBytes: 20 * GIB };
 const JOB: ChunkJob = {
   model: { id: "m", version: "1", family: "whisper", files: {} },
@@ -41,8 +41,7 @@ function open(sharesSteps: boolean, { backgroundNiceness = 10, machine = MACHINE
     },
   };
   const executor = createLocalExecutor(pool, {
-    wanted: AUTO,
-    backgroundNiceness,
+    engine: { ...AUTO, background_niceness: backgroundNiceness },
     machine,
     now: () => nowMs,
     needsOf: () => ({ bytes: 0, ...(sharesSteps ? { sharing: SHARING } : {}) }),

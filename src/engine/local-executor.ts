@@ -1,17 +1,17 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { EngineOptions } from "../domain/engine-options.ts";
 import { engineOf } from "../domain/model.ts";
 import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
 import type { NeedsOf, SizedModel } from "./model-needs.ts";
 import { EngineError } from "./protocol.ts";
 import { createSharedTime } from "./shared-time.ts";
-import { chooseSizing, type ModelNeeds, type SizingInfo, type WantedSizing } from "./sizing.ts";
+import { chooseSizing, type ModelNeeds, type SizingInfo, threadsFor, type WantedSizing } from "./sizing.ts";
 import type { Pool } from "./workers/pool.ts";
 
 export type LocalExecutorOptions = {
-  wanted: WantedSizing;
-  /** The setting `engine.background_niceness`; left out: 0. */
-  backgroundNiceness?: number;
+  /** The settings of the engine. */
+  engine: WantedSizing & Pick<EngineOptions, "background_niceness">;
   /** Measured once, before any model is loaded. */
   machine: SizingInfo;
   /** What models need of the machine (model-needs.ts). Default: their size is all that is known. */
@@ -33,37 +33,37 @@ export type LocalExecutor = ChunkExecutor & {
 export function createLocalExecutor(
   pool: Pick<Pool, "recognize" | "warm" | "deviceOf">,
   {
-    wanted,
-    backgroundNiceness = 0,
+    engine,
     machine,
     needsOf = ({ bytes = 0 }) => ({ bytes }),
     times = createChunkTimes(),
     now = () => performance.now(),
   }: LocalExecutorOptions,
 ): LocalExecutor {
+  const { background_niceness: niceByDefault } = engine;
   const sharedTime = createSharedTime(now);
   const running = createCounts();
   /** The machine without its GPU for a model that was loaded on the processor. */
   const machineFor = ({ files }: SizedModel): SizingInfo =>
     files !== undefined && pool.deviceOf(files) === "cpu" ? { ...machine, gpuFreeBytes: undefined } : machine;
   return {
-    capacity: (model) => localCapacity(wanted, machineFor(model), needsOf(model)),
+    capacity: (model) => localCapacity(engine, machineFor(model), needsOf(model)),
     async recognize({ sharers, hasSuccessors = false, windowMs, isUrgent = false, ...job }, signal) {
       const { model, audio, isAlone } = job;
-      const { lanes: most, isOnGpu = false } = chooseSizing(wanted, machineFor(model), needsOf(model));
+      const { lanes: most, isOnGpu = false } = chooseSizing(engine, machineFor(model), needsOf(model));
       // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores. On a GPU that computes
       // for several chunks at once, the processor has little to do for each.
       const isOneThread = engineOf(model.family) !== "whisper" || (isOnGpu && most > 0);
-      const threads = isOneThread ? 1 : threadsFor(wanted, machine, sharers);
+      const threads = isOneThread ? 1 : threadsFor(engine, machine, sharers);
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };
-      const niceness = isUrgent ? 0 : backgroundNiceness;
+      const niceness = isUrgent ? 0 : niceByDefault;
       // Chunks share steps with those of the same niceness only, and a chunk that a client waits for not with others.
-      const isShared = most > 0 && !isAlone && (!isUrgent || backgroundNiceness > 0);
+      const isShared = most > 0 && !isAlone && (!isUrgent || niceByDefault > 0);
       const lanes = isShared ? most : 0;
       // Chunks of the model give each other threads in their process. Those of other models know nothing of each other.
       const besideInLanes = hasSuccessors ? sharers : 1 + running.others(model.id);
-      const laneThreads = isOnGpu ? 1 : threadsFor(wanted, machine, besideInLanes);
+      const laneThreads = isOnGpu ? 1 : threadsFor(engine, machine, besideInLanes);
       const kind = isUrgent ? "urgent" : "background";
       /** Ends the chunk, and returns how many threads it had. */
       const leave = isShared ? sharedTime.enter(kind, { lanes, laneThreads }) : () => threads;
@@ -85,7 +85,7 @@ export function createLocalExecutor(
     },
     warm: pool.warm,
     running: running.all,
-    threadsAlone: () => threadsFor(wanted, machine, 1),
+    threadsAlone: () => threadsFor(engine, machine, 1),
   };
 }
 
@@ -108,15 +108,9 @@ function createCounts() {
 
 /** Computes how much a machine can do at once with a model. The unit of work is thread time. */
 export function localCapacity(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): Capacity {
-  const { workers, lanes, threadsPerWorker, isOnGpu = false } = chooseSizing(wanted, machine, needs);
-  const isElastic = threadsPerWorker === undefined;
+  const { workers, lanes, threads, isOnGpu = false } = chooseSizing(wanted, machine, needs);
+  const isElastic = threads === undefined;
   // Chunks that share threads, or a queue of a GPU, do no more work at once than these.
   if (lanes > 0 && (isOnGpu || workers > lanes)) return { chunks: workers, power: lanes, isElastic, lanes };
   return { chunks: workers, power: workers * threadsFor(wanted, machine, workers), isElastic };
-}
-
-/** Returns the threads of one chunk. Running chunks share the cores, unless the config sets a number. */
-function threadsFor({ threadsPerWorker }: WantedSizing, { cores }: SizingInfo, sharers: number): number {
-  if (threadsPerWorker !== "auto") return threadsPerWorker;
-  return Math.max(1, Math.floor(cores / Math.max(1, sharers)));
 }

@@ -14,7 +14,11 @@ const TYPE_OFFSET = 44;
 const WIDTH_OFFSETS = [12, 28];
 const HEADS_OFFSETS = [16, 32];
 const TEXT_LAYERS_OFFSET = 36;
-const MACHINE: SharingMachine = { precision: "fast", hasKernels: true };
+const MACHINE: SharingMachine = { engine: { precision: "fast", shared_steps: "auto" }, hasKernels: true };
+const withSettings = (changes: Partial<SharingMachine["engine"]>): SharingMachine => ({
+  ...MACHINE,
+  engine: { ...MACHINE.engine, ...changes },
+});
 
 let dir = "";
 beforeAll(() => {
@@ -52,11 +56,11 @@ describe("steps of several chunks are made together", () => {
   );
 
   const machines: [string, SharingMachine, string][] = [
-    ["with whisper.cpp's own code", { ...MACHINE, precision: "exact" }, ""],
+    ["with whisper.cpp's own code", withSettings({ precision: "exact" }), ""],
     ["on a processor without AVX2", { ...MACHINE, hasKernels: false }, "gpu"],
-    ["where the config says so", { ...MACHINE, sharedSteps: "auto" }, "processor gpu"],
-    ["where the config leaves the GPU out", { ...MACHINE, sharedSteps: "cpu" }, "processor"],
-    ["where the config allows none", { ...MACHINE, sharedSteps: "never" }, ""],
+    ["where the config says so", withSettings({ shared_steps: "auto" }), "processor gpu"],
+    ["where the config leaves the GPU out", withSettings({ shared_steps: "cpu" }), "processor"],
+    ["where the config allows none", withSettings({ shared_steps: "never" }), ""],
   ];
   for (const [name, machine, where] of machines) {
     test(`${name}: ${where || "nowhere"}`, () => expect(sharing(machine)(model(DEMO))).toBe(where));
@@ -108,7 +112,7 @@ describe("the memory of a chunk beside the weights", () => {
 
   test("bounds the chunks that share steps, so that a model that does not fit twelve times has fewer", () => {
     const needs = createModelNeeds(MACHINE)({ ...model(formed("large", 1280, 32)), bytes: 1_080 * MIB });
-    const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
+    const wanted = { workers: "auto", threads_per_worker: "auto" } as const;
     const chunksIn = (gib: number) =>
       localCapacity(wanted, { cores: 2, availableMemoryBytes: gib * 1024 * MIB }, needs).chunks;
     expect([2, 4, 8, 16, 32].map(chunksIn)).toEqual([1, 1, 5, 11, 12]);

@@ -1,5 +1,6 @@
 import type { DiarizeJob, DiarizeOutcome } from "../diarization/job.ts";
 import type { ChunkLimits } from "../domain/chunk.ts";
+import type { DevicePreference, EngineOptions } from "../domain/engine-options.ts";
 import type { ModelFamilyName, ModelFiles, ModelPart } from "../domain/model.ts";
 import type { DescribedFile } from "../domain/model-hash.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
@@ -39,15 +40,6 @@ export type EngineModel = {
   sha256?: string;
   parts?: ModelPart[];
 };
-
-/** Where a model runs (`[engine] device`). */
-export type DevicePreference = "auto" | "cpu" | "cuda" | "vulkan" | "metal";
-
-/** Whether kernels that round more than whisper.cpp's own code may be used (`[engine] precision`). */
-export type Precision = "fast" | "exact";
-
-/** Where several chunks may make their decoding steps together (`[engine] shared_steps`); `cpu`: not on a GPU. */
-export type SharedSteps = "auto" | "cpu" | "never";
 
 export type ChunkJob = {
   model: EngineModel;
@@ -119,8 +111,7 @@ export type WorkerRequest =
       backendDirs: string[];
       /** Names of processor code that must not be used (cpu-variants.ts). */
       avoidedVariants: string[];
-      precision: Precision;
-      sharedSteps?: SharedSteps | undefined;
+      engine: EngineOptions;
       opens: WorkerPart[];
     }
   /** `described`: the files with the hashes that they must have; left out: these are not known. */

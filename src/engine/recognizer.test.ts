@@ -14,6 +14,7 @@ import {
   scriptedFiles,
   spawnScripted,
 } from "../testing/kits/scripted-recognizer.ts";
+import { engineOptions } from "../testing/kits/test-config.ts";
 import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./workers/worker-host.ts";
 
@@ -92,7 +93,14 @@ afterAll(async () => {
 });
 
 function openHost(opens: WorkerPart[], more: Partial<HostOptions> = {}): WorkerHost {
-  const host = createWorkerHost({ nativeFiles, backendDirs: [], log: () => {}, opens, ...more });
+  const host = createWorkerHost({
+    nativeFiles,
+    backendDirs: [],
+    engine: engineOptions(),
+    log: () => {},
+    opens,
+    ...more,
+  });
   hosts.push(host);
   return host;
 }

@@ -1,7 +1,8 @@
+import type { DevicePreference, EngineOptions } from "../domain/engine-options.ts";
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "../native/native-files.ts";
-import type { ChunkThreads, DevicePreference, EngineInfo, Precision, SharedSteps } from "./protocol.ts";
+import type { ChunkThreads, EngineInfo } from "./protocol.ts";
 
 /**
  * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is a
@@ -43,9 +44,8 @@ export type MachineCode = {
   backendDirs: string[];
   /** Names of processor code that must not be used (cpu-variants.ts). */
   avoidedVariants: string[];
-  precision: Precision;
-  /** Left out: `auto`. */
-  sharedSteps?: SharedSteps | undefined;
+  /** The settings of the engine. */
+  engine: EngineOptions;
 };
 
 /** Opens the recognizer of a family, and loads only the native library that it needs. */

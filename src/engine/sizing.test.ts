@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { bytesOnGpu, chooseSizing, chooseSpeechWorkers } from "./sizing.ts";
 
 const GIB = 1024 ** 3;
-const auto = { workers: "auto", threadsPerWorker: "auto" } as const;
+const auto = { workers: "auto", threads_per_worker: "auto" } as const;
 const SHARING = { onProcessor: true, onGpu: true };
 
 describe("sizing", () => {
@@ -10,75 +10,75 @@ describe("sizing", () => {
     [
       "one chunk for every core",
       [auto, { cores: 2, availableMemoryBytes: 20 * GIB }, { bytes: 7e6 }],
-      { workers: 2, lanes: 0, threadsPerWorker: undefined },
+      { workers: 2, lanes: 0, threads: undefined },
     ],
     [
       "memory limits large models",
       [auto, { cores: 16, availableMemoryBytes: 12 * GIB }, { bytes: 3 * GIB }],
-      { workers: 3, lanes: 0, threadsPerWorker: undefined },
+      { workers: 3, lanes: 0, threads: undefined },
     ],
     [
       "no model is installed yet",
       [auto, { cores: 4, availableMemoryBytes: 20 * GIB }, { bytes: 0 }],
-      { workers: 4, lanes: 0, threadsPerWorker: undefined },
+      { workers: 4, lanes: 0, threads: undefined },
     ],
     [
       "at least one chunk",
       [auto, { cores: 1, availableMemoryBytes: 1 * GIB }, { bytes: 3 * GIB }],
-      { workers: 1, lanes: 0, threadsPerWorker: undefined },
+      { workers: 1, lanes: 0, threads: undefined },
     ],
     [
       "an upper limit",
       [auto, { cores: 128, availableMemoryBytes: 512 * GIB }, { bytes: 7e6 }],
-      { workers: 16, lanes: 0, threadsPerWorker: undefined },
+      { workers: 16, lanes: 0, threads: undefined },
     ],
     [
       "a GPU runs a few chunks, as many as fit into its memory",
       [auto, { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 9 * GIB }, { bytes: 3 * GIB }],
-      { workers: 2, lanes: 0, threadsPerWorker: undefined, isOnGpu: true },
+      { workers: 2, lanes: 0, threads: undefined, isOnGpu: true },
     ],
     [
       "a GPU without enough memory for the weights leaves the work to the processor",
       [auto, { cores: 16, availableMemoryBytes: 12 * GIB, gpuFreeBytes: 2 * GIB }, { bytes: 3 * GIB }],
-      { workers: 3, lanes: 0, threadsPerWorker: undefined },
+      { workers: 3, lanes: 0, threads: undefined },
     ],
     [
       "no more than that, however large the GPU is",
       [auto, { cores: 64, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 140 * GIB }, { bytes: 3 * GIB }],
-      { workers: 4, lanes: 0, threadsPerWorker: undefined, isOnGpu: true },
+      { workers: 4, lanes: 0, threads: undefined, isOnGpu: true },
     ],
     [
       "a set number of threads",
       [
-        { workers: "auto", threadsPerWorker: 4 },
+        { workers: "auto", threads_per_worker: 4 },
         { cores: 8, availableMemoryBytes: 64 * GIB },
         { bytes: 7e6 },
       ],
-      { workers: 2, lanes: 0, threadsPerWorker: 4 },
+      { workers: 2, lanes: 0, threads: 4 },
     ],
     [
       "a set number of workers",
-      [{ workers: 5, threadsPerWorker: "auto" }, { cores: 2, availableMemoryBytes: GIB }, { bytes: 7e6 }],
-      { workers: 5, lanes: 0, threadsPerWorker: undefined },
+      [{ workers: 5, threads_per_worker: "auto" }, { cores: 2, availableMemoryBytes: GIB }, { bytes: 7e6 }],
+      { workers: 5, lanes: 0, threads: undefined },
     ],
     [
       "six chunks for every core where their steps are made together",
       [auto, { cores: 2, availableMemoryBytes: 20 * GIB }, { bytes: 7e6, sharing: SHARING }],
-      { workers: 12, lanes: 2, threadsPerWorker: undefined },
+      { workers: 12, lanes: 2, threads: undefined },
     ],
     [
       "no more of them than there is memory for",
       [auto, { cores: 16, availableMemoryBytes: 12 * GIB }, { bytes: 3 * GIB, sharing: SHARING }],
-      { workers: 3, lanes: 16, threadsPerWorker: undefined },
+      { workers: 3, lanes: 16, threads: undefined },
     ],
     [
       "chunks of several threads share no steps",
       [
-        { workers: "auto", threadsPerWorker: 4 },
+        { workers: "auto", threads_per_worker: 4 },
         { cores: 8, availableMemoryBytes: 64 * GIB },
         { bytes: 7e6, sharing: SHARING },
       ],
-      { workers: 2, lanes: 0, threadsPerWorker: 4 },
+      { workers: 2, lanes: 0, threads: 4 },
     ],
     [
       "chunks that share steps have the encoder's memory once for each lane",
@@ -87,7 +87,7 @@ describe("sizing", () => {
         { cores: 2, availableMemoryBytes: 10 * GIB },
         { bytes: GIB, stateBytes: GIB / 2, encoderBytes: GIB, sharing: SHARING },
       ],
-      { workers: 8, lanes: 2, threadsPerWorker: undefined },
+      { workers: 8, lanes: 2, threads: undefined },
     ],
     [
       "fewer chunks than lanes have it each",
@@ -96,7 +96,7 @@ describe("sizing", () => {
         { cores: 4, availableMemoryBytes: 10 * GIB },
         { bytes: GIB, stateBytes: GIB / 2, encoderBytes: 1.5 * GIB, sharing: SHARING },
       ],
-      { workers: 3, lanes: 4, threadsPerWorker: undefined },
+      { workers: 3, lanes: 4, threads: undefined },
     ],
     [
       "chunks that make their own steps have it each",
@@ -105,25 +105,25 @@ describe("sizing", () => {
         { cores: 8, availableMemoryBytes: 10 * GIB },
         { bytes: GIB, stateBytes: GIB / 2, encoderBytes: GIB },
       ],
-      { workers: 4, lanes: 0, threadsPerWorker: undefined },
+      { workers: 4, lanes: 0, threads: undefined },
     ],
     [
       "a set number of workers that share steps",
       [
-        { workers: 5, threadsPerWorker: 1 },
+        { workers: 5, threads_per_worker: 1 },
         { cores: 2, availableMemoryBytes: GIB },
         { bytes: 7e6, sharing: SHARING },
       ],
-      { workers: 5, lanes: 2, threadsPerWorker: 1 },
+      { workers: 5, lanes: 2, threads: 1 },
     ],
     [
       "a step of eight chunks on a GPU, with few cores as well, whatever threads the config sets",
       [
-        { workers: "auto", threadsPerWorker: 2 },
+        { workers: "auto", threads_per_worker: 2 },
         { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 8 * GIB },
         { bytes: GIB, stateBytes: GIB / 4, sharing: SHARING },
       ],
-      { workers: 8, lanes: 1, threadsPerWorker: 2, isOnGpu: true },
+      { workers: 8, lanes: 1, threads: 2, isOnGpu: true },
     ],
     [
       "no more of them than there is memory for on the GPU",
@@ -132,16 +132,16 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 6 * GIB },
         { bytes: 3 * GIB, stateBytes: GIB / 4, sharing: SHARING },
       ],
-      { workers: 4, lanes: 1, threadsPerWorker: undefined, isOnGpu: true },
+      { workers: 4, lanes: 1, threads: undefined, isOnGpu: true },
     ],
     [
       "a lane of the GPU for each eight of a set number of chunks",
       [
-        { workers: 20, threadsPerWorker: "auto" },
+        { workers: 20, threads_per_worker: "auto" },
         { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 6 * GIB },
         { bytes: 3 * GIB, sharing: SHARING },
       ],
-      { workers: 20, lanes: 3, threadsPerWorker: undefined, isOnGpu: true },
+      { workers: 20, lanes: 3, threads: undefined, isOnGpu: true },
     ],
     [
       "a GPU that does not report its free memory has few",
@@ -150,7 +150,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 0 },
         { bytes: 3 * GIB, sharing: SHARING },
       ],
-      { workers: 4, lanes: 1, threadsPerWorker: undefined, isOnGpu: true },
+      { workers: 4, lanes: 1, threads: undefined, isOnGpu: true },
     ],
     [
       "steps are shared on the GPU alone",
@@ -159,7 +159,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 80 * GIB },
         { bytes: 3 * GIB, sharing: { onProcessor: false, onGpu: true } },
       ],
-      { workers: 8, lanes: 1, threadsPerWorker: undefined, isOnGpu: true },
+      { workers: 8, lanes: 1, threads: undefined, isOnGpu: true },
     ],
     [
       "steps are shared on the processor alone",
@@ -168,7 +168,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 80 * GIB },
         { bytes: 3 * GIB, sharing: { onProcessor: true, onGpu: false } },
       ],
-      { workers: 4, lanes: 0, threadsPerWorker: undefined, isOnGpu: true },
+      { workers: 4, lanes: 0, threads: undefined, isOnGpu: true },
     ],
     [
       "a model that does not fit on the GPU shares steps on the processor",
@@ -177,7 +177,7 @@ describe("sizing", () => {
         { cores: 2, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 2 * GIB },
         { bytes: 3 * GIB, sharing: SHARING },
       ],
-      { workers: 12, lanes: 2, threadsPerWorker: undefined },
+      { workers: 12, lanes: 2, threads: undefined },
     ],
   ];
   for (const [name, input, expected] of rows) {

@@ -1,3 +1,4 @@
+import type { EngineOptions } from "../domain/engine-options.ts";
 import type { Machine } from "./machine.ts";
 import type { StepSharing } from "./step-sharing.ts";
 
@@ -14,8 +15,8 @@ export type Sizing = {
    * steps, and each has threads of its own.
    */
   lanes: number;
-  /** Undefined: the chunks that run at the moment share the cores. */
-  threadsPerWorker: number | undefined;
+  /** Threads of each chunk; undefined: the chunks that run at the moment share the cores. */
+  threads: number | undefined;
   /** Left out: the processor. */
   isOnGpu?: true;
 };
@@ -26,7 +27,7 @@ const MOST_AUTO_SPEECH_WORKERS = 16;
 /**
  * Chooses how many processes find speech at most. Each uses one core, and there are only as many as there are recordings.
  *
- * @param wanted the setting `engine.speech_workers`
+ * @param wanted what the config says
  */
 export function chooseSpeechWorkers(wanted: number | "auto", { cores }: Pick<Machine, "cores">): number {
   if (wanted !== "auto") return wanted;
@@ -68,8 +69,8 @@ export type ModelNeeds = {
 /** The share of free memory that models may use; the rest is for the operating system and everything else. */
 const USABLE_MEMORY = 0.7;
 
-/** The settings `engine.workers` and `engine.threads_per_worker`. */
-export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };
+/** The settings that say how many chunks run side by side, and with how many threads. */
+export type WantedSizing = Pick<EngineOptions, "workers" | "threads_per_worker">;
 
 /**
  * Chooses how many chunks run side by side, and with how many threads.
@@ -80,18 +81,18 @@ export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number 
  */
 export function chooseSizing(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): Sizing {
   const { gpuFreeBytes } = machine;
-  const threadsPerWorker = wanted.threadsPerWorker === "auto" ? undefined : wanted.threadsPerWorker;
-  const byCores = Math.floor(machine.cores / (threadsPerWorker ?? 1));
+  const threads = wanted.threads_per_worker === "auto" ? undefined : wanted.threads_per_worker;
+  const byCores = Math.floor(machine.cores / (threads ?? 1));
   // If the weights do not fit on the GPU, the model runs on the processor.
   if (gpuFreeBytes !== undefined && (gpuFreeBytes === 0 || gpuFreeBytes >= needs.bytes)) {
-    return { ...sizeOnGpu(wanted.workers, byCores, gpuFreeBytes, needs), threadsPerWorker, isOnGpu: true };
+    return { ...sizeOnGpu(wanted.workers, byCores, gpuFreeBytes, needs), threads, isOnGpu: true };
   }
-  const isShared = needs.sharing?.onProcessor === true && (threadsPerWorker ?? 1) === 1;
+  const isShared = needs.sharing?.onProcessor === true && (threads ?? 1) === 1;
   const lanes = isShared ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
-  if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threadsPerWorker };
+  if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threads };
   const wished = lanes > 0 ? lanes * CHUNKS_PER_LANE : Math.min(byCores, MAX_AUTO_WORKERS);
   const workers = Math.min(wished, chunksIn(machine.availableMemoryBytes, needs, lanes));
-  return { workers: Math.max(1, workers), lanes, threadsPerWorker };
+  return { workers: Math.max(1, workers), lanes, threads };
 }
 
 /** @param freeBytes 0: not known */
@@ -130,4 +131,14 @@ const encoderBytes = (needs: ModelNeeds): number => needs.encoderBytes ?? 0;
 export function bytesOnGpu(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): number | undefined {
   const { workers, isOnGpu } = chooseSizing(wanted, machine, needs);
   return isOnGpu ? needs.bytes + workers * (chunkBytes(needs) + encoderBytes(needs)) : undefined;
+}
+
+/**
+ * Returns the threads of one chunk. Running chunks share the cores, unless the config sets a number.
+ *
+ * @param sharers how many chunks run at the same time, this one included
+ */
+export function threadsFor(wanted: WantedSizing, { cores }: SizingInfo, sharers: number): number {
+  if (wanted.threads_per_worker !== "auto") return wanted.threads_per_worker;
+  return Math.max(1, Math.floor(cores / Math.max(1, sharers)));
 }

@@ -1,5 +1,5 @@
+import type { EngineOptions } from "../domain/engine-options.ts";
 import { readProcessor } from "../native/processor.ts";
-import type { Precision, SharedSteps } from "./protocol.ts";
 import type { WhisperHead } from "./whisper/whisper-model-file.ts";
 
 /**
@@ -10,11 +10,13 @@ const BLOCK = 64;
 
 /** What decides, besides the model, whether steps are shared. */
 export type SharingMachine = {
-  precision: Precision;
-  /** Left out: `auto`. */
-  sharedSteps?: SharedSteps | undefined;
+  engine: Pick<EngineOptions, "precision" | "shared_steps">;
   hasKernels?: boolean;
 };
+
+/** Reports whether recognition may differ in small ways from that of whisper.cpp as it comes, and is faster. */
+export const usesOwnKernels = ({ precision }: Pick<EngineOptions, "precision">): boolean =>
+  precision === "fast";
 
 /** Where decoding steps of several chunks of a model are made together. */
 export type StepSharing = { onProcessor: boolean; onGpu: boolean };
@@ -25,15 +27,12 @@ export type StepSharing = { onProcessor: boolean; onGpu: boolean };
  */
 export function stepSharing(
   { width }: Pick<WhisperHead, "width">,
-  {
-    precision,
-    sharedSteps = "auto",
-    hasKernels = readProcessor()?.flags.has("avx2") ?? false,
-  }: SharingMachine,
+  { engine, hasKernels = readProcessor()?.flags.has("avx2") ?? false }: SharingMachine,
 ): StepSharing {
-  const isWanted = precision !== "exact" && sharedSteps !== "never" && width % BLOCK === 0;
+  const { shared_steps: where } = engine;
+  const isWanted = usesOwnKernels(engine) && where !== "never" && width % BLOCK === 0;
   return {
     onProcessor: isWanted && hasKernels,
-    onGpu: isWanted && sharedSteps === "auto",
+    onGpu: isWanted && where === "auto",
   };
 }

@@ -11,6 +11,7 @@ import { extractNativeFiles } from "../native/native-files.ts";
 import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import { until as untilWithin } from "../testing/kits/fleet-chunks.ts";
 import { type FleetWorld, openFleetWorld, PREPARING_CODE } from "../testing/kits/fleet-harness.ts";
+import { engineOptions } from "../testing/kits/test-config.ts";
 import { encodeFormat, makeWav, systemEncoders } from "../testing/makers/audio-makers.ts";
 import type { Dispatch } from "./control/dispatch.ts";
 import type { Fleet } from "./control/open-fleet.ts";
@@ -235,9 +236,10 @@ describeFleet("preparing on workers (needs nats-server)", () => {
     beforeAll(async () => {
       native = mkdtempSync(join(tmpdir(), "shruti-preparing-native-"));
       engine = createLocalEngine({
-        ...{ nativeFiles: await extractNativeFiles(native), backendDirs: [], device: "cpu", modelIdleMs: 0 },
+        ...{ nativeFiles: await extractNativeFiles(native), backendDirs: [] },
         ...{ availableBytes: () => Number.POSITIVE_INFINITY, gpuFreeBytes: undefined, log: () => {} },
-        ...{ wanted: { workers: 1, threadsPerWorker: 1 }, maxDurationMs: () => 3_600_000 },
+        engine: engineOptions({ device: "cpu", model_idle_seconds: 0, workers: 1, threads_per_worker: 1 }),
+        maxDurationMs: () => 3_600_000,
       });
     });
     afterAll(async () => {

@@ -243,7 +243,7 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
     familyOf,
     speakerWeights: parts.models.speakerWeights,
     maxDurationMs: config.limits.max_duration_seconds * 1000,
-    chunkAttempts: config.engine.chunk_attempts,
+    mostAttempts: config.engine.chunk_attempts,
     keepsDoubtful: config.engine.doubtful_text === "keep",
     // The user sees the failure and can make space.
     isWaitedOut: () => false,

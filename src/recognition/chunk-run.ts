@@ -71,7 +71,7 @@ export async function runChunk(
       if (!counted) return;
       log.warn({ chunk: position, kind, reason: message }, "a chunk failed");
       ({ attempt, failures, crashes } = counted);
-      if (failures < tools.chunkAttempts && crashes < MAX_CRASHES) continue;
+      if (failures < tools.mostAttempts && crashes < MAX_CRASHES) continue;
       const reason = kind === "hung" ? "time_limit" : "engine_error";
       await checkpoint.giveUpChunk(position, attempt, reason, progress.finish(position));
       return;

@@ -62,7 +62,7 @@ export type RecognitionTools = {
   /** Longest recording that is decoded. A verified recording may be longer. */
   maxDurationMs: number;
   /** Failed attempts after which a chunk becomes a gap. */
-  chunkAttempts: number;
+  mostAttempts: number;
   /** Text of a lower confidence than the model's floor stays in the transcript. */
   keepsDoubtful: boolean;
   /** Reports whether the work waits without limit for the end of a failure's cause, such as a full disk. */

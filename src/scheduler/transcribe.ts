@@ -124,7 +124,7 @@ async function recognize(
     familyOf: context.familyOf,
     speakerWeights: context.speakerWeights,
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
-    chunkAttempts: context.config.engine.chunk_attempts,
+    mostAttempts: context.config.engine.chunk_attempts,
     keepsDoubtful: doubtfulText === "keep",
     // Accepted work waits until an admin has freed disk space.
     isWaitedOut,

@@ -4,8 +4,9 @@ import type { Server } from "bun";
 import type { Command } from "commander";
 import { ConfigError } from "../../config/problems.ts";
 import type { Config } from "../../config/schema.ts";
+import { otherDecoder } from "../../engine/other-decoder.ts";
 import { isJournal, type Log, openLog } from "../../lib/log.ts";
-import { type ProgramFileError, requireProgram } from "../../lib/program-file.ts";
+import type { ProgramFileError } from "../../lib/program-file.ts";
 import { notifyServiceManager, reloadingState, type ServiceState } from "../../lib/service-manager.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import type { App } from "../../server/app.ts";
@@ -164,11 +165,10 @@ export async function checkSettings(config: Config): Promise<void> {
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
-/** @throws ConfigError when `engine.decoder` names no program */
+/** @throws ConfigError when `engine.decoder` is not a program */
 function checkDecoder({ engine }: Config): void {
-  if (engine.decoder === "") return;
   try {
-    requireProgram("engine.decoder", engine.decoder);
+    otherDecoder(engine);
   } catch (cause) {
     throw new ConfigError((cause as ProgramFileError).message, { cause });
   }

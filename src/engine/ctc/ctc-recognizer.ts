@@ -10,6 +10,7 @@ import {
   type OnnxAddon,
   type OnnxSession,
 } from "../../native/onnx/onnx-addon.ts";
+import { requireProcessor } from "../devices.ts";
 import type { Recognizer } from "../recognizer.ts";
 import { type CtcFamilyName, type CtcModelInfo, checkCtcFiles } from "./ctc-files.ts";
 import { segmentsOf, writtenTokens } from "./ctc-text.ts";
@@ -34,9 +35,7 @@ export function openCtcRecognizer(family: CtcFamilyName, nativeFiles: NativeFile
       backendFailures: [],
     },
     async load(files, device) {
-      if (device !== "auto" && device !== "cpu") {
-        throw new Error(`models of this family run on the processor, and engine.device is ${device}`);
-      }
+      requireProcessor(device);
       const path = fileOf(files, "model");
       const info = checkCtcFiles(path, fileOf(files, "tokens"));
       if (info.family !== family)

@@ -7,6 +7,7 @@ import type { ModelFamilyName } from "../../domain/model.ts";
 import type { RecognizedSegment } from "../../domain/recognition.ts";
 import { extractNativeFiles } from "../../native/native-files.ts";
 import { familyOf } from "../../pipeline/families/families.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import { RAW_CTC, separation, TINY_CTC, tinyRecordings } from "../../testing/makers/tiny-ctc.ts";
 import { createWorkerHost, type WorkerHost } from "../workers/worker-host.ts";
 import { segmentsOf, type WrittenToken, writtenTokens } from "./ctc-text.ts";
@@ -23,6 +24,7 @@ async function openHost(model: string, family: ModelFamilyName = "nemo_ctc"): Pr
   const opened = createWorkerHost({
     nativeFiles,
     backendDirs: [],
+    engine: engineOptions(),
     log: () => {},
     opens: [family],
     load: { files, device: "cpu" },

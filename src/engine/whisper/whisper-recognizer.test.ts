@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import type { Precision } from "../../domain/engine-options.ts";
 import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
 import { familyOf } from "../../pipeline/families/families.ts";
-import type { Precision } from "../protocol.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import type { Whisper } from "./whisper.ts";
 import { loadWhisperModel } from "./whisper-model.ts";
 import { recognizerOf } from "./whisper-recognizer.ts";
@@ -33,7 +34,10 @@ function recording(asked: NativeParams[]): Whisper {
 /** Recognizes silence with settings of real work, and returns the parameters of the native calls. */
 async function askedFor(seconds: number, precision: Precision, own: { timestamps?: boolean } = {}) {
   const asked: NativeParams[] = [];
-  const loaded = await recognizerOf(recording(asked), { precision }).load({ weights: DEMO }, "cpu");
+  const loaded = await recognizerOf(recording(asked), { engine: engineOptions({ precision }) }).load(
+    { weights: DEMO },
+    "cpu",
+  );
   const language = { code: "hi", name: "Hindi", modes: ["native" as const] };
   const model = { languages: [language], decoding: { whisper: own } };
   const settings = {

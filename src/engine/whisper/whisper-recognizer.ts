@@ -1,12 +1,12 @@
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
+import type { DevicePreference } from "../../domain/engine-options.ts";
 import { fileOf } from "../../domain/model.ts";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import { chooseDevice } from "../devices.ts";
-import type { DevicePreference } from "../protocol.ts";
 import type { MachineCode, Recognizer } from "../recognizer.ts";
-import { stepSharing } from "../step-sharing.ts";
+import { stepSharing, usesOwnKernels } from "../step-sharing.ts";
 import { encodingInSteps, stepsOfSpeech } from "./effort.ts";
 import { recognizeUntimed } from "./untimed.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
@@ -23,8 +23,11 @@ const LAST_STEP = 2;
  * @throws Error when its files do not load or hold no code for this processor
  */
 export function openWhisperRecognizer(nativeFiles: NativeFiles, code: MachineCode): Recognizer {
-  const { backendDirs, avoidedVariants, precision } = code;
-  return recognizerOf(openWhisper(nativeFiles.dir, backendDirs, avoidedVariants, precision), code);
+  const { backendDirs, avoidedVariants, engine } = code;
+  return recognizerOf(
+    openWhisper(nativeFiles.dir, backendDirs, avoidedVariants, usesOwnKernels(engine)),
+    code,
+  );
 }
 
 /**
@@ -32,19 +35,16 @@ export function openWhisperRecognizer(nativeFiles: NativeFiles, code: MachineCod
  *
  * @param code what it was loaded with
  */
-export function recognizerOf(
-  whisper: Whisper,
-  { precision, sharedSteps }: Pick<MachineCode, "precision" | "sharedSteps">,
-): Recognizer {
+export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "engine">): Recognizer {
   const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
   // Exact results are those of whisper.cpp as it comes, which encodes whole windows.
-  const fitsWindow = precision === "fast";
+  const fitsWindow = usesOwnKernels(engine);
   return {
     info: { libraryVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
     async load(files, preference) {
       const weights = fileOf(files, "weights");
       const head = readHead(weights);
-      const sharesSteps = head !== undefined && stepSharing(head, { precision, sharedSteps }).onGpu;
+      const sharesSteps = head !== undefined && stepSharing(head, { engine }).onGpu;
       const { model, ...loaded } = await loadModel(whisper, weights, preference, sharesSteps);
       return {
         ...loaded,

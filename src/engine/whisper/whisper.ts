@@ -7,7 +7,7 @@ import {
   loadWhisperAddon,
   type NativeAddon,
 } from "../../native/whisper/whisper-addon.ts";
-import type { ComputeDevice, Precision } from "../protocol.ts";
+import type { ComputeDevice } from "../protocol.ts";
 import { type LoadedModel, type LoadOptions, loadWhisperModel } from "./whisper-model.ts";
 
 /** whisper.cpp in this process. */
@@ -39,14 +39,14 @@ let opened: { nativeDir: string; whisper: Whisper } | undefined;
  * @param backendDirs folders into which an admin puts further `libggml-*.so`, such as the one for CUDA; those that
  *   cannot be loaded are listed in `backendFailures`
  * @param avoidedVariants processor variants that must not be used
- * @param precision `exact`: none of the project's own kernels is used
+ * @param usesKernels whether the project's own kernels are used
  * @throws Error when the files do not load or hold no code for this processor
  */
 export function openWhisper(
   nativeDir: string,
   backendDirs: string[] = [],
   avoidedVariants: string[] = [],
-  precision: Precision = "fast",
+  usesKernels = true,
 ): Whisper {
   const dir = resolve(nativeDir);
   if (opened !== undefined) {
@@ -57,7 +57,7 @@ export function openWhisper(
   const { version } = addon.describe();
   const usable = usableVariants(dir, addon.scoreCpuLibraries, readProcessor());
   const { chosen, plainer } = chooseVariant(usable, avoidedVariants);
-  const backendFailures = loadBackends(addon, chosen.path, backendDirs.flatMap(listBackends), precision);
+  const backendFailures = loadBackends(addon, chosen.path, backendDirs.flatMap(listBackends), usesKernels);
   const { cpuLibrary, devices } = addon.describe();
   const numbered = numberDevices(devices);
   const whisper: Whisper = {
@@ -77,7 +77,7 @@ function loadBackends(
   addon: NativeAddon,
   cpuLibrary: string,
   files: string[],
-  precision: Precision,
+  usesKernels: boolean,
 ): BackendFailure[] {
   const { version } = addon.describe();
   const unfit = files.flatMap((path): BackendFailure[] => {
@@ -86,7 +86,7 @@ function loadBackends(
   });
   const fit = files.filter((file) => unfit.every(({ path }) => path !== file));
   const failed = addon
-    .loadBackends(cpuLibrary, fit, precision === "fast")
+    .loadBackends(cpuLibrary, fit, usesKernels)
     .map(({ path, reason }) => ({ path, reason: explainBackendFailure(path, reason) }));
   return [...unfit, ...failed];
 }

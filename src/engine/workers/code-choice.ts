@@ -1,5 +1,5 @@
+import type { DevicePreference } from "../../domain/engine-options.ts";
 import { type BrokenVariants, createVariantTrial } from "../../native/cpu-variants.ts";
-import type { DevicePreference } from "../protocol.ts";
 import type { WorkerGeneration } from "./worker-generation.ts";
 import type { WorkerExit } from "./worker-process.ts";
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileOf } from "../../domain/model.ts";
 import { NO_NATIVE_FILES } from "../../testing/kits/native-files.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import { probeEngine } from "../probe-engine.ts";
 import {
   EngineError,
@@ -90,8 +91,7 @@ function openPool(
   const pool = createPool({
     nativeFiles: NO_NATIVE_FILES,
     backendDirs: [],
-    device: "cpu",
-    modelIdleMs: 0,
+    engine: engineOptions({ device: "cpu", model_idle_seconds: 0, speech_workers: 1 }),
     log: () => {},
     spawn,
     availableBytes: () => (machine.models - loaded.size) * MODEL_BYTES * 1.5,
@@ -174,7 +174,7 @@ describe("pool", () => {
   describe("on a GPU", () => {
     const memoryFor = (models: number): Partial<PoolOptions> => ({
       backendDirs: ["/backends"],
-      device: "auto",
+      engine: engineOptions({ model_idle_seconds: 0, speech_workers: 1 }),
       gpuFreeBytes: models * MODEL_BYTES * 1.5,
     });
 
@@ -219,7 +219,7 @@ describe("pool", () => {
   });
 
   test("an idle model is unloaded, and loaded again for the next chunk", async () => {
-    const { pool, loaded, history } = openPool({ modelIdleMs: 30 });
+    const { pool, loaded, history } = openPool({ engine: engineOptions({ model_idle_seconds: 0.03 }) });
     await chunk(pool, "a");
     await untilLoaded(loaded, []);
     expect(pool.status().models).toEqual([]);
@@ -243,8 +243,7 @@ describe("pool", () => {
       {
         nativeFiles: NO_NATIVE_FILES,
         backendDirs: [],
-        device: "auto",
-        modelIdleMs: 0,
+        engine: engineOptions(),
         log: () => {},
         spawn: (onReply) => {
           const process = spawn(onReply);

@@ -2,6 +2,7 @@ import type { ModelFiles } from "../../domain/model.ts";
 import { type BrokenVariant, createBrokenVariants } from "../../native/cpu-variants.ts";
 import { pcmDurationMs } from "../../native/decoder/pcm-file.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
+import { measureMachine } from "../machine.ts";
 import {
   type DiarizeJob,
   type DiarizeOutcome,
@@ -11,13 +12,12 @@ import {
   type OnSpeakersHeard,
   type OnSpeechFound,
   type PoolJob,
-  type Precision,
-  type SharedSteps,
   type SpeechJob,
   type SpeechRegion,
   type WorkerOutcome,
   type WorkerReply,
 } from "../protocol.ts";
+import { chooseSpeechWorkers } from "../sizing.ts";
 import { createNeuralDiarization } from "./neural-diarization.ts";
 import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
 import { createSpeechProcesses } from "./speech-processes.ts";
@@ -28,12 +28,6 @@ export type PoolOptions = ResidentOptions & {
   nativeFiles: NativeFiles;
   /** Folders into which an admin puts GPU backends. */
   backendDirs: string[];
-  /** Left out: `fast`. */
-  precision?: Precision | undefined;
-  /** Left out: `auto`. */
-  sharedSteps?: SharedSteps | undefined;
-  /** Highest number of processes that find speech; left out: 1. */
-  speechWorkers?: number;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
 };
@@ -80,7 +74,10 @@ export function createPool(options: PoolOptions): Pool {
   // Speech and speakers are found on the processor. A GPU's driver would only take memory in these processes.
   const withoutGpu: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
   const neural = createNeuralDiarization(withoutGpu);
-  const speech = createSpeechProcesses({ ...withoutGpu, opens: ["speech"] }, options.speechWorkers ?? 1);
+  const speech = createSpeechProcesses(
+    { ...withoutGpu, opens: ["speech"] },
+    chooseSpeechWorkers(options.engine.speech_workers, measureMachine()),
+  );
   let isClosed = false;
 
   function requireOpen(): void {
@@ -147,6 +144,6 @@ function expectReply<T extends WorkerReply["type"]>(
 
 /** Returns what every process of a pool is started with. */
 export function hostOptionsOf(options: PoolOptions): Omit<HostOptions, "opens"> {
-  const { nativeFiles, backendDirs, precision, sharedSteps, log, spawn } = options;
-  return { nativeFiles, backendDirs, precision, sharedSteps, log, ...(spawn ? { spawn } : {}) };
+  const { nativeFiles, backendDirs, engine, log, spawn } = options;
+  return { nativeFiles, backendDirs, engine, log, ...(spawn ? { spawn } : {}) };
 }

@@ -1,20 +1,20 @@
 import { statSync } from "node:fs";
+import type { EngineOptions } from "../../domain/engine-options.ts";
 import type { ModelFiles } from "../../domain/model.ts";
 import { describedFiles, modelHashOf } from "../../domain/model-hash.ts";
 import { availableMemoryBytes } from "../machine.ts";
-import { type DevicePreference, EngineError, type EngineModel } from "../protocol.ts";
+import { EngineError, type EngineModel } from "../protocol.ts";
 import { createChangeSignal } from "./change-signal.ts";
 import { createModelMemory, type ResidentModel } from "./model-memory.ts";
 import { createWorkerHost, type HostOptions, type HostState, type WorkerHost } from "./worker-host.ts";
 
 export type ResidentOptions = {
-  device: DevicePreference;
+  /** The settings of the engine. */
+  engine: EngineOptions;
   /** Free memory of the GPU before any model is loaded; absent when models run on the processor. */
   gpuFreeBytes?: number | undefined;
   /** Returns a model's memory on the GPU with all its chunks; left out or undefined: it is guessed from its weights. */
   gpuBytesOf?: (model: EngineModel & { bytes: number }) => number | undefined;
-  /** Idle time after which a model is unloaded; 0: never. */
-  modelIdleMs: number;
   log: HostOptions["log"];
   /** Returns the memory that is free now; replaced in tests. */
   availableBytes?: () => number;
@@ -135,10 +135,11 @@ export function createResidentModels(
     // Moves the model to the end, where the most recently used one is.
     models.delete(model.key);
     models.set(model.key, model);
-    if (options.modelIdleMs === 0) return;
+    const idleMs = options.engine.model_idle_seconds * 1000;
+    if (idleMs === 0) return;
     model.idleTimer = setTimeout(() => {
       if (model.users === 0 && models.get(model.key) === model) void unload(model);
-    }, options.modelIdleMs);
+    }, idleMs);
     model.idleTimer.unref();
   }
 
@@ -181,7 +182,7 @@ export function createResidentModels(
 function newModel(
   key: string,
   model: EngineModel,
-  { device, gpuBytesOf }: ResidentOptions,
+  { engine, gpuBytesOf }: ResidentOptions,
   hostOptions: Omit<HostOptions, "opens">,
 ): ResidentModel {
   const { id, family, files } = model;
@@ -195,7 +196,7 @@ function newModel(
     host: createWorkerHost({
       ...hostOptions,
       opens: [family],
-      load: { files, described: describedFiles(model), device },
+      load: { files, described: describedFiles(model), device: engine.device },
     }),
     users: 0,
     inside: 0,

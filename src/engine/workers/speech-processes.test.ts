@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { NO_NATIVE_FILES } from "../../testing/kits/native-files.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import type { WorkerReply, WorkerRequest } from "../protocol.ts";
 import { createSpeechProcesses } from "./speech-processes.ts";
 import type { HostOptions } from "./worker-host.ts";
@@ -33,6 +34,7 @@ function openDetectors(speechWorkers: number, idleMs?: number) {
   };
   const hostOptions: HostOptions = {
     ...{ nativeFiles: NO_NATIVE_FILES, backendDirs: [], log: () => {}, opens: ["speech"], spawn },
+    engine: engineOptions(),
   };
   const detectors = createSpeechProcesses(hostOptions, speechWorkers, idleMs);
   return {

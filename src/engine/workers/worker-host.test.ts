@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createBrokenVariants } from "../../native/cpu-variants.ts";
 import { NO_NATIVE_FILES } from "../../testing/kits/native-files.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import { EngineError, type WorkerReply, type WorkerRequest } from "../protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
@@ -52,6 +53,7 @@ function openHost(
   const host = createWorkerHost({
     nativeFiles: NO_NATIVE_FILES,
     backendDirs: [],
+    engine: engineOptions(),
     opens: ["whisper"],
     load: { files: { weights: "model.bin" }, device: "cpu" },
     log: (_level, message) => void logged.push(message),
@@ -243,13 +245,13 @@ describe("worker host", () => {
     expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "a worker ended while it was in use" });
   });
 
-  test("each process receives the precision of the config, and fast where none is given", async () => {
-    for (const precision of [undefined, "fast", "exact"] as const) {
-      const { host, received } = openHost([crash, answer], { type: "loaded", device: "cpu" }, { precision });
+  test("each process receives the settings of the engine as they are", async () => {
+    for (const engine of [engineOptions(), engineOptions({ precision: "exact", shared_steps: "never" })]) {
+      const { host, received } = openHost([crash, answer], { type: "loaded", device: "cpu" }, { engine });
       expect(await kindOf(ask(host))).toBe("crashed");
       expect(await kindOf(ask(host))).toBe("fine");
-      const started = received.flatMap((request) => (request.type === "start" ? [request.precision] : []));
-      expect(started).toEqual(Array(2).fill(precision ?? "fast"));
+      const started = received.flatMap((request) => (request.type === "start" ? [request.engine] : []));
+      expect(started).toEqual([engine, engine]);
     }
   });
 
@@ -328,6 +330,7 @@ describe("a worker process that this processor's code ends before its first chun
     const host = createWorkerHost({
       nativeFiles: NO_NATIVE_FILES,
       backendDirs: [],
+      engine: engineOptions(),
       opens: ["whisper"],
       load,
       log,

@@ -1,3 +1,4 @@
+import type { DevicePreference, EngineOptions } from "../../domain/engine-options.ts";
 import type { ModelFiles } from "../../domain/model.ts";
 import type { DescribedFile } from "../../domain/model-hash.ts";
 import { errorMessage } from "../../lib/error-message.ts";
@@ -5,11 +6,8 @@ import { untilAborted } from "../../lib/until-aborted.ts";
 import { type BrokenVariants, createBrokenVariants } from "../../native/cpu-variants.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import {
-  type DevicePreference,
   EngineError,
   type EngineInfo,
-  type Precision,
-  type SharedSteps,
   type WorkerPart,
   type WorkerReply,
   type WorkerRequest,
@@ -43,10 +41,8 @@ export type HostOptions = {
   load?: { files: ModelFiles; described?: DescribedFile[]; device: DevicePreference };
   /** Code for this processor that ended worker processes; shared by the hosts of a program. */
   brokenVariants?: BrokenVariants;
-  /** Left out: `fast`. */
-  precision?: Precision | undefined;
-  /** Left out: `auto`. */
-  sharedSteps?: SharedSteps | undefined;
+  /** The settings of the engine, which the process receives as they are. */
+  engine: EngineOptions;
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
@@ -186,10 +182,8 @@ function spawnOrExplain(
 
 /** Returns the requests that a process begins with. */
 function startRequests({ options, code: choice }: Host): WorkerRequest[] {
-  const { nativeFiles, load, opens, precision = "fast", sharedSteps } = options;
-  const backendDirs = choice.backendDirs();
-  const avoidedVariants = choice.avoidedVariants();
-  const code = { backendDirs, avoidedVariants, precision, sharedSteps };
+  const { nativeFiles, load, opens, engine } = options;
+  const code = { backendDirs: choice.backendDirs(), avoidedVariants: choice.avoidedVariants(), engine };
   const start = { type: "start", nativeFiles, ...code, opens } as const;
   if (!load) return [start];
   return [start, { type: "load", ...load, ...(choice.isGpuGivenUp() ? { device: "cpu" } : {}) }];

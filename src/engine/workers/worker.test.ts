@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { NativeFiles } from "../../native/native-files.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import type { ChunkThreads } from "../protocol.ts";
 import type { OpenRecognizer } from "../recognizer.ts";
 import { createWorker } from "./worker.ts";
@@ -27,7 +28,7 @@ async function usedOn(device: string, request: Partial<ChunkThreads>): Promise<P
   );
   await worker.handle({
     ...{ type: "start", nativeFiles: {} as NativeFiles, backendDirs: [], avoidedVariants: [] },
-    ...{ precision: "fast", opens: ["whisper"] },
+    ...{ engine: engineOptions(), opens: ["whisper"] },
   });
   await worker.handle({ type: "load", files: {}, device: "auto" });
   const audio = { pcm: new Uint8Array(2 * SAMPLES), totalSamples: SAMPLES };

@@ -70,9 +70,8 @@ export async function openTestApp(options: TestAppOptions = {}) {
       engine: { workers: 2, synchronous_workers: 1, ...given.engine },
     }),
   );
-  const { workers, threads_per_worker: threadsPerWorker } = config.engine;
   const machine = measureMachine();
-  engine.setCapacity((bytes) => localCapacity({ workers, threadsPerWorker }, machine, { bytes }));
+  engine.setCapacity((bytes) => localCapacity(config.engine, machine, { bytes }));
   let server: Server<unknown> | undefined;
   const baseUrl = () => (server ? `http://127.0.0.1:${server.port}` : IN_PROCESS_URL);
   const app: App = await openApp({

@@ -9,6 +9,7 @@ import type { NativeFiles } from "../../native/native-files.ts";
 import type { ModelFamily } from "../../pipeline/families/family.ts";
 import type { Disturbance, ExecutorHarness } from "./executor-contract.ts";
 import { spawnScripted } from "./scripted-recognizer.ts";
+import { engineOptions } from "./test-config.ts";
 
 /** Pools of this machine for `executor-contract.ts`, whose processes can be disturbed. */
 
@@ -40,9 +41,8 @@ export function jobsOf(
 
 function executorOf(pool: Pool, hungAfterMs: () => number) {
   const times = { ...createChunkTimes(), timeoutMs: hungAfterMs };
-  const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
   const machine = { cores: 4, availableMemoryBytes: 8 * 1024 ** 3 };
-  return createLocalExecutor(pool, { wanted, machine, times });
+  return createLocalExecutor(pool, { engine: engineOptions({ background_niceness: 0 }), machine, times });
 }
 
 type Disturb = (how: Disturbance | undefined) => void;
@@ -58,7 +58,8 @@ export function openLocal(
 ): ExecutorHarness {
   let how: Disturbance | undefined;
   const pool = createPool({
-    ...{ nativeFiles: native, backendDirs: [], device: "cpu", modelIdleMs: 0, log: () => {} },
+    ...{ nativeFiles: native, backendDirs: [], log: () => {} },
+    engine: engineOptions({ device: "cpu", model_idle_seconds: 0, speech_workers: 1 }),
     availableBytes: () => Number.POSITIVE_INFINITY,
     spawn: spawn(() => how) ?? spawnWorker,
   });

@@ -71,7 +71,7 @@ export function openRecognitionKit({ workers = 2 } = {}) {
       familyOf,
       speakerWeights: () => [],
       maxDurationMs: 3_600_000,
-      chunkAttempts: 3,
+      mostAttempts: 3,
       isWaitedOut: () => false,
       ...more,
     };

@@ -1,5 +1,6 @@
 import { loadConfig } from "../../config/load.ts";
 import type { Config } from "../../config/schema.ts";
+import type { EngineOptions } from "../../domain/engine-options.ts";
 
 /** Returns the default configuration with single settings replaced. Nothing of the environment is read. */
 export function testConfig(overrides: { [S in keyof Config]?: Partial<Config[S]> } = {}): Config {
@@ -10,3 +11,9 @@ export function testConfig(overrides: { [S in keyof Config]?: Partial<Config[S]>
   ]);
   return Object.fromEntries(sections) as Config;
 }
+
+/** Returns the default settings of the engine with single ones replaced. */
+export const engineOptions = (changes: Partial<EngineOptions> = {}): EngineOptions => ({
+  ...testConfig().engine,
+  ...changes,
+});

@@ -2,6 +2,7 @@
  * Scenarios of engine/whisper/decoding.test.ts in a process of their own: `bun decoding-test-child.ts NATIVE_DIR SCENARIO
  * JSON` prints one line of JSON.
  */
+
 import { join } from "node:path";
 import { LANGUAGES } from "../../domain/languages.ts";
 import { MODES } from "../../domain/transcription.ts";
@@ -14,6 +15,7 @@ import { loadWhisperAddon, type NativeAddon, type NativeModel } from "../../nati
 import { familyOf } from "../../pipeline/families/families.ts";
 import { recognizeGuarded } from "../../pipeline/guarded-recognition.ts";
 import { hasForeignScript, heldBackCharacter } from "../../pipeline/wording.ts";
+import { engineOptions } from "../kits/test-config.ts";
 import { seededRandom } from "../makers/audio-makers.ts";
 import { readSamples } from "./whisper-test-child.ts";
 
@@ -97,7 +99,7 @@ export type Effort = { name: string; language: string; effort: number; calls: nu
 
 /** Recognizes each sound as a chunk, with all repetitions. */
 async function efforts({ model: path, sounds }: { model: string; sounds: Sound[] }): Promise<Effort[]> {
-  const code = { backendDirs: [], avoidedVariants: [], precision: "fast" as const };
+  const code = { backendDirs: [], avoidedVariants: [], engine: engineOptions() };
   const recognizer = openWhisperRecognizer({ dir: nativeDir ?? "" } as NativeFiles, code);
   const loaded = await recognizer.load({ weights: path }, "cpu");
   const family = familyOf("whisper");

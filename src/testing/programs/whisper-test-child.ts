@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Precision } from "../../engine/protocol.ts";
+import type { Precision } from "../../domain/engine-options.ts";
 import { openWhisper } from "../../engine/whisper/whisper.ts";
 import type { LoadedModel, WhisperOptions } from "../../engine/whisper/whisper-model.ts";
 import type { WhisperSegment } from "../../engine/whisper/whisper-segments.ts";
@@ -71,7 +71,7 @@ if (import.meta.main && nativeDir !== undefined && scenario !== undefined && jso
   const others = readdirSync(nativeDir).flatMap((file) => variantName(file) ?? []);
   const avoided = variant === undefined ? [] : others.filter((name) => name !== variant);
   const backends = backend === undefined ? [] : [dirname(backend)];
-  const whisper = openWhisper(nativeDir, backends, avoided, precision);
+  const whisper = openWhisper(nativeDir, backends, avoided, precision !== "exact");
   const device = backend === undefined ? "cpu" : { gpuIndex: 0 };
   const load = (path = request.models[0] ?? "") =>
     whisper.load(path, { device, flashAttention: true, sharesSteps: true });
