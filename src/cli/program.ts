@@ -86,8 +86,8 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerMan,
 ];
 
-/** Exit statuses of services' errors. All other errors are `failed`. */
-const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
+/** Exit statuses of services' errors. The table has every code, so that a new one is not forgotten. */
+const EXIT_BY_CODE: Record<ErrorCode, number> = {
   invalid_request: EXIT.usage,
   not_found: EXIT.not_found,
   conflict: EXIT.conflict,
@@ -96,6 +96,27 @@ const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
   capability_unavailable: EXIT.usage,
   unsupported_language: EXIT.usage,
   unsupported_mode: EXIT.usage,
+  unauthorized: EXIT.failed,
+  forbidden: EXIT.failed,
+  organization_disabled: EXIT.failed,
+  method_not_allowed: EXIT.failed,
+  unknown_parameter: EXIT.failed,
+  upload_incomplete: EXIT.failed,
+  result_not_ready: EXIT.failed,
+  idempotency_conflict: EXIT.failed,
+  audio_too_large: EXIT.failed,
+  audio_too_long: EXIT.failed,
+  too_many_channels: EXIT.failed,
+  audio_decode_failed: EXIT.failed,
+  upload_rejected: EXIT.failed,
+  capacity_unavailable: EXIT.failed,
+  insufficient_credits: EXIT.failed,
+  rate_limited: EXIT.failed,
+  spend_limit_reached: EXIT.failed,
+  too_many_queued: EXIT.failed,
+  timeout: EXIT.failed,
+  transcription_failed: EXIT.failed,
+  internal_error: EXIT.failed,
 };
 
 /** Builds the command line. Nothing is opened before a command needs it. */
@@ -176,7 +197,7 @@ function exitStatusOf(error: unknown): number {
   if (error instanceof ConfigError) return error.isDenied ? EXIT.rights : EXIT.usage;
   if (error instanceof ProgramFileError) return EXIT.usage;
   if (isOtherKind(error)) return EXIT.usage;
-  if (error instanceof AppError) return EXIT_BY_CODE[error.code] ?? EXIT.failed;
+  if (error instanceof AppError) return EXIT_BY_CODE[error.code];
   if (error instanceof DatabaseVersionError) return EXIT.version;
   // A full disk passes, and the next try may succeed. Anything else would fail again in the same way.
   if (error instanceof UpgradeError) return error.isPassing ? EXIT.failed : EXIT.version;

@@ -7,6 +7,7 @@ import { OFFLINE_SECONDS, patiently, seldom } from "../lib/patience.ts";
 import { noteName } from "../list/names.ts";
 import { lookNow } from "../list/transcriptions.ts";
 import { account, askWithKey, keyName, models, read, refreshAccount } from "../session.ts";
+import type { ErrorCode } from "../words/en.ts";
 import { type Choices, modelFor, priceOf, requestOf } from "./choices.ts";
 import { type Destination, type Sending, startSending } from "./sending.ts";
 
@@ -320,14 +321,24 @@ const lookAfterStarts = seldom(LOOK_AFTER_STARTS_EVERY_MS, () => {
   void refreshAccount();
 });
 
-/** What another try with the same file cannot change. */
-const FINAL: ReadonlySet<string> = new Set([
-  ...["audio_decode_failed", "upload_rejected", "audio_too_large", "audio_too_long", "too_many_channels"],
-]);
+/** Whether another try with the same file may help, by the code of the refusal. It has every code, so that a new one is not forgotten. */
+const MAY_PASS: Record<ErrorCode, boolean> = {
+  ...{ audio_decode_failed: false, upload_rejected: false },
+  ...{ audio_too_large: false, audio_too_long: false, too_many_channels: false },
+  ...{ unauthorized: true, forbidden: true, organization_disabled: true, not_found: true },
+  ...{ method_not_allowed: true, invalid_request: true, unknown_parameter: true },
+  ...{ unsupported_language: true, unsupported_mode: true, capability_unavailable: true },
+  ...{ upload_incomplete: true, result_not_ready: true, idempotency_conflict: true, conflict: true },
+  ...{ capacity_unavailable: true, insufficient_credits: true, rate_limited: true },
+  ...{ spend_limit_reached: true, too_many_queued: true, content_deleted: true, timeout: true },
+  ...{ transcription_failed: true, internal_error: true },
+};
 
-/** Whether another try may help. */
+/** Whether another try may help. Failures of the page and of the connection have codes of their own, and may pass. */
 export const isWorthARetry = ({ step, failure }: UploadItem): boolean =>
-  failure !== undefined && (step === "ready" || (step === "failed" && !FINAL.has(failure.code)));
+  failure !== undefined && (step === "ready" || (step === "failed" && mayPass(failure.code)));
+
+const mayPass = (code: string) => (MAY_PASS as Record<string, boolean>)[code] ?? true;
 
 /** Does everything again that failed and that another try may help. */
 export function retryAll(): void {

@@ -1,7 +1,28 @@
-import type { Key } from "../../http/wire/console.ts";
+import type { Key, LedgerEntry, Overview } from "../../http/wire/console.ts";
+import type { ErrorObject, TranscriptionCreate, TranscriptionResult } from "../../http/wire/schemas.ts";
 
 /** A failure in words: what happened, what it means for the recording, what to do. */
 export type FailureWords = { what: string; meaning: string; advice: string };
+
+export type ErrorCode = ErrorObject["error"]["code"];
+
+/** Codes for which the words of `other` are enough. */
+type UnwordedCode =
+  | "method_not_allowed"
+  | "unknown_parameter"
+  | "unsupported_language"
+  | "unsupported_mode"
+  | "capability_unavailable"
+  | "upload_incomplete"
+  | "result_not_ready"
+  | "idempotency_conflict"
+  | "timeout"
+  | "internal_error";
+
+/** What `failures` has words for: a new error code gets some, or joins `UnwordedCode`. */
+type FailureName = Exclude<ErrorCode, UnwordedCode> | "offline" | "foreign" | "other";
+
+type Named<Name extends string | undefined, Value> = Record<Exclude<Name, undefined>, Value>;
 
 const NOTHING_LOST = "Nothing is lost.";
 
@@ -104,7 +125,7 @@ export const en = {
       native: ["In its own script", "Numbers and punctuation are tidied; filler words are left out."],
       codemix: ["Mixed", "English words stay in English letters."],
       verbatim: ["Word for word", "Everything that was said, fillers too."],
-    } as Record<string, [string, string]>,
+    } satisfies Named<TranscriptionCreate["mode"], [string, string]>,
     diarization: "Tell speakers apart",
     speakers: "How many speak",
     speakersAuto: "find out",
@@ -112,7 +133,7 @@ export const en = {
     channelModes: {
       mix: ["Together", "One transcript of all channels."],
       separate: ["Each on its own", "For calls with one person on each channel. Each channel is paid for."],
-    } as Record<string, [string, string]>,
+    } satisfies Named<TranscriptionCreate["channel_mode"], [string, string]>,
     notOffered: "This server does not offer it.",
     notOfferedHere: "Not for this language and this model.",
     price: "Price",
@@ -293,7 +314,7 @@ export const en = {
       "The file has more than one audio track with sound, and one was transcribed.",
       "If the others matter, ask the admin to have all tracks mixed, or send each as its own file.",
     ],
-  } as Record<string, [string, string]>,
+  } satisfies Named<TranscriptionResult["warnings"][number], [string, string]>,
   warningsTitle: "What to know about it",
 
   speakers: {
@@ -423,7 +444,7 @@ export const en = {
       starting: "starting",
       ready: "ready",
       backoff: "waits before another start",
-    } as Record<string, string>,
+    } satisfies Named<Overview["models"][number]["state"], string>,
     noWorkers: "No worker process runs now. Work starts one.",
     nothingThere: "There is none.",
     name: "Name",
@@ -462,10 +483,12 @@ export const en = {
     granted: (amount: string) => `${amount} are granted.`,
     ledger: "Ledger",
     number: "No.",
-    ledgerKinds: { grant: "Grant", reserve: "Reserved", release: "Released", charge: "Charge" } as Record<
-      string,
-      string
-    >,
+    ledgerKinds: {
+      grant: "Grant",
+      reserve: "Reserved",
+      release: "Released",
+      charge: "Charge",
+    } satisfies Named<LedgerEntry["kind"], string>,
     usage: "Usage by day",
     usageHours: "Sound, hours",
     usageRupees: "Charged, ₹",
@@ -498,10 +521,12 @@ export const en = {
     revokeSure: (name: string) =>
       `Revoke the key ${name}? Whatever uses it is refused at once, and it cannot be undone.`,
     keyOnce: "This is the key. It is shown this once; copy it now.",
-    keyStates: { active: "active", expired: "expired", revoked: "revoked", held: "held back" } as Record<
-      string,
-      string
-    >,
+    keyStates: {
+      active: "active",
+      expired: "expired",
+      revoked: "revoked",
+      held: "held back",
+    } satisfies Named<Key["state"], string>,
     organization: "Organization",
     error: "Error",
     length: "Length",
@@ -555,7 +580,7 @@ export const en = {
         meaning: "Nothing was changed.",
         advice: "Take a smaller amount.",
       },
-    } as Record<string, FailureWords>,
+    } as Partial<Record<ErrorCode, FailureWords>>,
   },
 
   failures: {
@@ -664,7 +689,7 @@ export const en = {
       meaning: "",
       advice: "Try again. If it stays so, tell the admin.",
     },
-  } as Record<string, FailureWords>,
+  } satisfies Record<FailureName, FailureWords>,
 };
 
 /** All texts of the interface. */

@@ -17,9 +17,14 @@ export const words = computed<Words>(() => TABLES[interfaceLanguage.value]);
 export function failureWords(code: string, detail?: string): FailureWords {
   const { failures, admin, rightNeeded } = words.value;
   const isAdmin = route.value[0] === "admin";
-  const found = (isAdmin ? admin.failures[code] : undefined) ?? failures[code] ?? failures.other;
-  if (isAdmin || code !== "forbidden") return found as FailureWords;
+  const found =
+    (isAdmin ? wordsOf(admin.failures, code) : undefined) ?? wordsOf(failures, code) ?? failures.other;
+  if (isAdmin || code !== "forbidden") return found;
   const [scope, right] = Object.entries(admin.scopeHelp).find(([one]) => one === detail) ?? [];
-  if (scope === undefined || right === undefined) return failures.foreign as FailureWords;
-  return { ...(found as FailureWords), advice: rightNeeded(right, scope) };
+  if (scope === undefined || right === undefined) return failures.foreign;
+  return { ...found, advice: rightNeeded(right, scope) };
+}
+
+function wordsOf(table: Partial<Record<string, FailureWords>>, code: string): FailureWords | undefined {
+  return table[code];
 }

@@ -17,14 +17,34 @@ const PAYMENT_SECONDS = 3_600;
 
 const INVALID = "invalid_request_error";
 
+/** An error that both interfaces write in the same way, but for 422: OpenAI writes 400. */
+const SAME: Translation = {};
+
 /**
  * OpenAI answers 400 to a request that cannot be understood, and its clients repeat requests after 408, 409, 429 and
- * every 5xx unless `x-should-retry` is false (`isFinal`).
+ * every 5xx unless `x-should-retry` is false (`isFinal`). The table has every code, so that a new one is not forgotten.
  */
-const TRANSLATIONS: Partial<Record<ErrorCode, Translation>> = {
+const TRANSLATIONS: Record<ErrorCode, Translation> = {
   unauthorized: { code: "invalid_api_key" },
   forbidden: { type: "permission_error" },
   organization_disabled: { type: "permission_error" },
+  not_found: SAME,
+  method_not_allowed: SAME,
+  invalid_request: SAME,
+  unknown_parameter: SAME,
+  unsupported_language: SAME,
+  unsupported_mode: SAME,
+  capability_unavailable: SAME,
+  upload_incomplete: SAME,
+  result_not_ready: SAME,
+  audio_too_large: SAME,
+  audio_too_long: SAME,
+  too_many_channels: SAME,
+  upload_rejected: SAME,
+  content_deleted: SAME,
+  capacity_unavailable: SAME,
+  transcription_failed: SAME,
+  internal_error: SAME,
   audio_decode_failed: { status: 400 },
   // Clients of OpenAI know this state by its 429. They must not repeat the request, as they do after other answers of 429.
   insufficient_credits: {
@@ -61,7 +81,7 @@ function translate(error: AppError): Translated {
   if (code === "invalid_request" && error.detail === "model") {
     return { status: 404, type: INVALID, code: "model_not_found" };
   }
-  const translation = TRANSLATIONS[code] ?? {};
+  const translation = TRANSLATIONS[code];
   return {
     ...translation,
     status: translation.status ?? statusOf(code),

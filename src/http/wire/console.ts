@@ -70,7 +70,7 @@ export type QueueOfOrganization = Static<typeof QueueOfOrganization>;
 
 const ModelProcess = closed({
   id: text,
-  state: text,
+  state: oneOf(["stopped", "starting", "ready", "backoff"]),
   /** Where it runs, such as `cpu` or the name of a GPU. */
   device: Type.Optional(text),
   /** Why a GPU is not used. */

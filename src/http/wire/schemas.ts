@@ -84,6 +84,7 @@ export const ErrorObject = closed(
     ],
   },
 );
+export type ErrorObject = Static<typeof ErrorObject>;
 
 // —— Transcriptions (docs/interface.md sections 2.1 to 2.3 and 4.1 to 4.7) ——
 
