@@ -4,7 +4,11 @@ import { DOUBTFUL_TEXT_CHOICES } from "../domain/result.ts";
 
 /** All settings: section, name, type, default, bounds, help (docs/decisions.md section 12). */
 
-type Common = { help: string };
+type Common = {
+  help: string;
+  /** A running server takes a new value over when it reloads its config. Code that uses the setting reads it each time. */
+  isReloaded?: true;
+};
 export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };
 export type TextSetting = Common & { type: "text"; default: string } & TextForm;
 /** What a text must be like. */
@@ -96,6 +100,9 @@ const auto = (min: number, max: number, help: string): AutoSetting => ({
   help,
 });
 
+/** Marks a setting that a running server takes over. All others need a restart. */
+const reloaded = <S extends Setting>(setting: S): S => ({ ...setting, isReloaded: true });
+
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -106,36 +113,46 @@ export const CONFIG_SCHEMA = {
     listen: text("127.0.0.1:8080", "Address and port the server listens on; port 0 takes a free one.", {
       pattern: /^.+:(\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/,
     }),
-    base_url: text(
-      "",
-      "Address that clients use to reach the server, without a slash at the end; empty: made from listen.",
-      {
-        pattern: /^(https?:\/\/[^\s]+[^/])?$/,
-        example: "https://shruti.example.in",
-        problem: problemOfBaseUrl,
-      },
+    base_url: reloaded(
+      text(
+        "",
+        "Address that clients use to reach the server, without a slash at the end; empty: made from listen.",
+        {
+          pattern: /^(https?:\/\/[^\s]+[^/])?$/,
+          example: "https://shruti.example.in",
+          problem: problemOfBaseUrl,
+        },
+      ),
     ),
-    tls_cert: text(
-      "",
-      "PEM file of the certificate and its chain, read at the start and at a reload; empty: plain HTTP.",
-      {
-        isPath: true,
-      },
+    tls_cert: reloaded(
+      text(
+        "",
+        "PEM file of the certificate and its chain, read at the start and at a reload; empty: plain HTTP.",
+        {
+          isPath: true,
+        },
+      ),
     ),
-    tls_key: text("", "PEM file of the certificate's private key.", { isPath: true }),
-    cors_origins: list(
-      "Origins that browsers may call from, such as https://app.example.in, app://obsidian.md or chrome-extension://…, without a path; *: all; empty: none.",
-      { pattern: /^(\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/, example: "https://app.example.in" },
+    tls_key: reloaded(text("", "PEM file of the certificate's private key.", { isPath: true })),
+    cors_origins: reloaded(
+      list(
+        "Origins that browsers may call from, such as https://app.example.in, app://obsidian.md or chrome-extension://…, without a path; *: all; empty: none.",
+        { pattern: /^(\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/, example: "https://app.example.in" },
+      ),
     ),
-    trusted_proxies: list(
-      "Networks in CIDR form of proxies whose X-Forwarded-For names the client's address for the log; empty: none.",
-      { example: "10.0.0.0/8" },
+    trusted_proxies: reloaded(
+      list(
+        "Networks in CIDR form of proxies whose X-Forwarded-For names the client's address for the log; empty: none.",
+        { example: "10.0.0.0/8" },
+      ),
     ),
-    drain_seconds: integer(
-      30,
-      0,
-      3600,
-      "How long a stop waits for running chunks; unfinished work continues after the next start.",
+    drain_seconds: reloaded(
+      integer(
+        30,
+        0,
+        3600,
+        "How long a stop waits for running chunks; unfinished work continues after the next start.",
+      ),
     ),
   },
   storage: {
@@ -143,12 +160,16 @@ export const CONFIG_SCHEMA = {
       pattern: /\S/,
       isPath: true,
     }),
-    reserve_bytes: integer(1 * GIB, 0, MANY, "Free disk space below which new uploads are refused."),
-    ballast_bytes: integer(
-      16 * MIB,
-      0,
-      1 * GIB,
-      "Space that is kept for commands on a full disk, at most a sixteenth of the disk; 0: none.",
+    reserve_bytes: reloaded(
+      integer(1 * GIB, 0, MANY, "Free disk space below which new uploads are refused."),
+    ),
+    ballast_bytes: reloaded(
+      integer(
+        16 * MIB,
+        0,
+        1 * GIB,
+        "Space that is kept for commands on a full disk, at most a sixteenth of the disk; 0: none.",
+      ),
     ),
   },
   engine: {
@@ -185,17 +206,19 @@ export const CONFIG_SCHEMA = {
       64,
       "Processes that find speech, a core each, while there is work for them; auto: half of the cores, at least 2, at most 16.",
     ),
-    doubtful_text: choice(
-      "omit",
-      DOUBTFUL_TEXT_CHOICES,
-      "Text that is less sure than the floor of its model; omit: left out of the transcript.",
+    doubtful_text: reloaded(
+      choice(
+        "omit",
+        DOUBTFUL_TEXT_CHOICES,
+        "Text that is less sure than the floor of its model; omit: left out of the transcript.",
+      ),
     ),
     diarization: choice(
       "auto",
       ["auto", "acoustic"],
       "How speakers are distinguished; auto: with nets, the installed ones or those of the executable; acoustic: by the built-in method without nets, which takes less time and is less exact.",
     ),
-    chunk_attempts: integer(3, 1, 10, "Attempts for one chunk before it becomes a gap."),
+    chunk_attempts: reloaded(integer(3, 1, 10, "Attempts for one chunk before it becomes a gap.")),
     model_idle_seconds: integer(
       900,
       0,
@@ -214,70 +237,76 @@ export const CONFIG_SCHEMA = {
   },
   models: {
     dir: text("", "Directory of installed models; empty: models/ in the data directory.", { isPath: true }),
-    default: text(
-      "",
-      "Model for requests that name none; empty: the choice of `shruti models default`, else the only model.",
+    default: reloaded(
+      text(
+        "",
+        "Model for requests that name none; empty: the choice of `shruti models default`, else the only model.",
+      ),
     ),
-    languages: map(
-      'Models for the languages of requests that name none, such as hi = "indic-conformer"; else the choice of `shruti models route`, else the default where it has the language.',
-      /^[a-z]{2,3}$/,
-      /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/,
+    languages: reloaded(
+      map(
+        'Models for the languages of requests that name none, such as hi = "indic-conformer"; else the choice of `shruti models route`, else the default where it has the language.',
+        /^[a-z]{2,3}$/,
+        /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/,
+      ),
     ),
   },
   limits: {
-    requests_per_second: integer(50, 0, 1_000_000, "Requests of one key per second; 0: no limit."),
-    request_burst: integer(
-      100,
-      1,
-      1_000_000,
-      "Requests that one key may send at once before the rate applies.",
+    requests_per_second: reloaded(integer(50, 0, 1_000_000, "Requests of one key per second; 0: no limit.")),
+    request_burst: reloaded(
+      integer(100, 1, 1_000_000, "Requests that one key may send at once before the rate applies."),
     ),
-    unpaid_acts_per_second: integer(
-      1,
-      0,
-      1_000_000,
-      "What one organization may do that costs nothing and leaves a record: changes of webhook endpoints, rejected uploads and cancelled transcriptions, each per second; 0: no limit.",
+    unpaid_acts_per_second: reloaded(
+      integer(
+        1,
+        0,
+        1_000_000,
+        "What one organization may do that costs nothing and leaves a record: changes of webhook endpoints, rejected uploads and cancelled transcriptions, each per second; 0: no limit.",
+      ),
     ),
-    unpaid_act_burst: integer(1000, 1, 1_000_000, "Such acts of each kind before the rate applies."),
-    max_queued: integer(1000, 0, 10_000_000, "Waiting transcriptions of one organization; 0: no limit."),
-    max_open_uploads: integer(
-      1000,
-      0,
-      10_000_000,
-      "Uploads of one organization that have been created and are not yet complete; 0: no limit.",
+    unpaid_act_burst: reloaded(
+      integer(1000, 1, 1_000_000, "Such acts of each kind before the rate applies."),
     ),
-    stored_bytes: auto(
-      0,
-      MANY,
-      "Bytes of recordings that one organization may keep, unfinished uploads included; auto: three quarters of the disk's size where there is another organization; 0: no limit.",
+    max_queued: reloaded(
+      integer(1000, 0, 10_000_000, "Waiting transcriptions of one organization; 0: no limit."),
     ),
-    stored_bytes_without_credit: integer(
-      1 * GIB,
-      0,
-      MANY,
-      "The same for an organization without a balance that has to pay, and at most a tenth of the disk's size; 0: as with credit.",
+    max_open_uploads: reloaded(
+      integer(
+        1000,
+        0,
+        10_000_000,
+        "Uploads of one organization that have been created and are not yet complete; 0: no limit.",
+      ),
     ),
-    max_upload_bytes: integer(5 * GIB, 1, MANY, "Size of the largest upload."),
-    max_duration_seconds: integer(12 * 3600, 1, 1000 * 3600, "Length of the longest recording."),
-    max_channels: integer(2, 1, 8, "Highest number of channels of a recording."),
-    synchronous_max_bytes: integer(
-      25 * MIB,
-      1,
-      1 * GIB,
-      "Size of the largest file of a synchronous request.",
+    stored_bytes: reloaded(
+      auto(
+        0,
+        MANY,
+        "Bytes of recordings that one organization may keep, unfinished uploads included; auto: three quarters of the disk's size where there is another organization; 0: no limit.",
+      ),
     ),
-    synchronous_max_duration_seconds: integer(
-      60,
-      1,
-      3600,
-      "Length of the longest audio of a synchronous request.",
+    stored_bytes_without_credit: reloaded(
+      integer(
+        1 * GIB,
+        0,
+        MANY,
+        "The same for an organization without a balance that has to pay, and at most a tenth of the disk's size; 0: as with credit.",
+      ),
     ),
-    synchronous_timeout_seconds: integer(120, 1, 3600, "Time in which a synchronous request is answered."),
-    synchronous_wait_seconds: integer(
-      0,
-      0,
-      600,
-      "How long a synchronous request waits for a free place before it is refused.",
+    max_upload_bytes: reloaded(integer(5 * GIB, 1, MANY, "Size of the largest upload.")),
+    max_duration_seconds: reloaded(integer(12 * 3600, 1, 1000 * 3600, "Length of the longest recording.")),
+    max_channels: reloaded(integer(2, 1, 8, "Highest number of channels of a recording.")),
+    synchronous_max_bytes: reloaded(
+      integer(25 * MIB, 1, 1 * GIB, "Size of the largest file of a synchronous request."),
+    ),
+    synchronous_max_duration_seconds: reloaded(
+      integer(60, 1, 3600, "Length of the longest audio of a synchronous request."),
+    ),
+    synchronous_timeout_seconds: reloaded(
+      integer(120, 1, 3600, "Time in which a synchronous request is answered."),
+    ),
+    synchronous_wait_seconds: reloaded(
+      integer(0, 0, 600, "How long a synchronous request waits for a free place before it is refused."),
     ),
     synchronous_max_receiving: integer(
       16,
@@ -285,29 +314,22 @@ export const CONFIG_SCHEMA = {
       10_000,
       "Synchronous requests whose bodies are received at once.",
     ),
-    upload_expiry_seconds: integer(
-      DAY_SECONDS,
-      60,
-      365 * DAY_SECONDS,
-      "Time in which all bytes of an upload must arrive.",
+    upload_expiry_seconds: reloaded(
+      integer(DAY_SECONDS, 60, 365 * DAY_SECONDS, "Time in which all bytes of an upload must arrive."),
     ),
-    min_receive_bytes_per_second: integer(
-      500,
-      0,
-      1 * GIB,
-      "Least average rate of a file that is being received; 0: any.",
+    min_receive_bytes_per_second: reloaded(
+      integer(500, 0, 1 * GIB, "Least average rate of a file that is being received; 0: any."),
     ),
-    slow_receive_seconds: integer(
-      60,
-      1,
-      3600,
-      "How long a file that is being received may pause, or stay behind that rate.",
+    slow_receive_seconds: reloaded(
+      integer(60, 1, 3600, "How long a file that is being received may pause, or stay behind that rate."),
     ),
-    verify_in_request_bytes: integer(
-      32 * MIB,
-      0,
-      1 * GIB,
-      "Uploads up to this size are verified within the `complete` request, for 25 seconds at most.",
+    verify_in_request_bytes: reloaded(
+      integer(
+        32 * MIB,
+        0,
+        1 * GIB,
+        "Uploads up to this size are verified within the `complete` request, for 25 seconds at most.",
+      ),
     ),
   },
   openai: {
@@ -348,24 +370,26 @@ export const CONFIG_SCHEMA = {
   },
   console: {
     enabled: boolean(true, "Serve the console under /console."),
-    admin_from: list(
-      "Networks in CIDR form from which admins may use the console; empty: this machine only.",
-      { example: "10.0.0.0/8" },
+    admin_from: reloaded(
+      list("Networks in CIDR form from which admins may use the console; empty: this machine only.", {
+        example: "10.0.0.0/8",
+      }),
     ),
   },
   billing: {
-    price_paise_per_audio_hour: integer(
-      3000,
-      0,
-      1_000_000_000,
-      "Price for organizations without a price of their own.",
+    price_paise_per_audio_hour: reloaded(
+      integer(3000, 0, 1_000_000_000, "Price for organizations without a price of their own."),
     ),
-    daily_spend_limit_paise: integer(0, 0, MANY, "Spending limit of one organization per day; 0: no limit."),
-    low_credit_paise: integer(
-      0,
-      0,
-      MANY,
-      "Balance below which an organization's credit is low: the log and a metric say so; 0: never.",
+    daily_spend_limit_paise: reloaded(
+      integer(0, 0, MANY, "Spending limit of one organization per day; 0: no limit."),
+    ),
+    low_credit_paise: reloaded(
+      integer(
+        0,
+        0,
+        MANY,
+        "Balance below which an organization's credit is low: the log and a metric say so; 0: never.",
+      ),
     ),
     timezone: text("Asia/Kolkata", "IANA time zone whose midnight ends the day.", {
       problem: (value) => (isTimeZone(value) ? undefined : `is not a valid IANA time zone: ${value}`),
@@ -385,51 +409,62 @@ export const CONFIG_SCHEMA = {
     timeout_seconds: integer(15, 1, 120, "Time for one whole delivery attempt."),
     max_in_flight: integer(64, 1, 10_000, "Deliveries being sent at once."),
     max_in_flight_per_endpoint: integer(4, 1, 1000, "Deliveries being sent at once to one endpoint."),
-    keep_days: integer(30, 1, 3650, "Days for which finished deliveries are kept."),
+    keep_days: reloaded(integer(30, 1, 3650, "Days for which finished deliveries are kept.")),
   },
   retention: {
-    audio_days: integer(30, 0, 36_500, "Days after which a complete upload's audio is removed; 0: kept."),
-    transcript_days: integer(
-      0,
-      0,
-      36_500,
-      "Days after which a finished transcription's transcript is removed; 0: kept.",
+    audio_days: reloaded(
+      integer(30, 0, 36_500, "Days after which a complete upload's audio is removed; 0: kept."),
     ),
-    rejected_days: integer(
-      7,
-      0,
-      36_500,
-      "Days after which the records of rejected uploads and removed webhook endpoints are removed, where nothing refers to them; 0: kept.",
+    transcript_days: reloaded(
+      integer(0, 0, 36_500, "Days after which a finished transcription's transcript is removed; 0: kept."),
     ),
-    restore_copies_days: integer(
-      30,
-      0,
-      36_500,
-      "Days after which a database that `shruti restore` has replaced is removed; 0: kept.",
+    rejected_days: reloaded(
+      integer(
+        7,
+        0,
+        36_500,
+        "Days after which the records of rejected uploads and removed webhook endpoints are removed, where nothing refers to them; 0: kept.",
+      ),
     ),
-    upgrade_copies_days: integer(
-      30,
-      0,
-      36_500,
-      "Days after which the copy of the database from before an upgrade is removed; 0: kept. The newest three are kept at most.",
+    restore_copies_days: reloaded(
+      integer(
+        30,
+        0,
+        36_500,
+        "Days after which a database that `shruti restore` has replaced is removed; 0: kept.",
+      ),
+    ),
+    upgrade_copies_days: reloaded(
+      integer(
+        30,
+        0,
+        36_500,
+        "Days after which the copy of the database from before an upgrade is removed; 0: kept. The newest three are kept at most.",
+      ),
     ),
   },
   backup: {
-    schedule: text(
-      "",
-      "When the server makes a backup of everything: minute, hour, day, month and weekday as in crontab(5), such as 30 2 * * *, in billing.timezone; empty: never.",
-      { example: "30 2 * * *" },
+    schedule: reloaded(
+      text(
+        "",
+        "When the server makes a backup of everything: minute, hour, day, month and weekday as in crontab(5), such as 30 2 * * *, in billing.timezone; empty: never.",
+        { example: "30 2 * * *" },
+      ),
     ),
-    to: text(
-      "",
-      "Folder of these backups, on another disk or machine; it holds each recording once for all of them.",
-      { isPath: true },
+    to: reloaded(
+      text(
+        "",
+        "Folder of these backups, on another disk or machine; it holds each recording once for all of them.",
+        { isPath: true },
+      ),
     ),
-    keep: integer(14, 1, 10_000, "Number of backups to keep; older ones are removed."),
-    with_models: boolean(false, "Also the weights of installed models."),
-    with_secrets: boolean(
-      false,
-      "Also the key that signs receipts, evidence and backups, the keys of a fleet, and the secrets of this file.",
+    keep: reloaded(integer(14, 1, 10_000, "Number of backups to keep; older ones are removed.")),
+    with_models: reloaded(boolean(false, "Also the weights of installed models.")),
+    with_secrets: reloaded(
+      boolean(
+        false,
+        "Also the key that signs receipts, evidence and backups, the keys of a fleet, and the secrets of this file.",
+      ),
     ),
   },
   fleet: {
@@ -495,17 +530,21 @@ export const CONFIG_SCHEMA = {
     ),
   },
   log: {
-    level: choice("info", ["debug", "info", "warn", "error", "silent"], "Least serious lines to write."),
+    level: reloaded(
+      choice("info", ["debug", "info", "warn", "error", "silent"], "Least serious lines to write."),
+    ),
     format: choice("json", ["json", "text"], "One JSON object a line, or readable text."),
   },
   metrics: {
     enabled: boolean(true, "Serve GET /metrics."),
-    token: text("", "Bearer token that GET /metrics asks for; empty: none.", {
-      // Another one could not be sent in a header.
-      pattern: /^[\x21-\x7e]*$/,
-      example: "a-long-random-text",
-      isSecret: true,
-    }),
+    token: reloaded(
+      text("", "Bearer token that GET /metrics asks for; empty: none.", {
+        // Another one could not be sent in a header.
+        pattern: /^[\x21-\x7e]*$/,
+        example: "a-long-random-text",
+        isSecret: true,
+      }),
+    ),
   },
 } as const satisfies Record<string, Record<string, Setting>>;
 
@@ -527,13 +566,21 @@ function isTimeZone(value: string): boolean {
   }
 }
 
-/** Settings whose values commands hide, and backups leave out. */
-export const SECRET_SETTINGS: readonly string[] = Object.entries(CONFIG_SCHEMA).flatMap(
-  ([section, settings]) =>
+/** Lists the settings with a mark, by their dotted names. */
+const settingsThat = (isMarked: (setting: Setting) => boolean): readonly string[] =>
+  Object.entries(CONFIG_SCHEMA).flatMap(([section, settings]) =>
     Object.entries<Setting>(settings).flatMap(([name, setting]) =>
-      setting.type === "text" && setting.isSecret ? [`${section}.${name}`] : [],
+      isMarked(setting) ? [`${section}.${name}`] : [],
     ),
+  );
+
+/** Settings whose values commands hide, and backups leave out. */
+export const SECRET_SETTINGS = settingsThat(
+  (setting) => setting.type === "text" && setting.isSecret === true,
 );
+
+/** Settings that a running server takes over when it reloads its config. All other settings need a restart. */
+export const RELOADED_SETTINGS = settingsThat(({ isReloaded }) => isReloaded === true);
 
 type ValueOf<S> = S extends IntegerSetting
   ? number

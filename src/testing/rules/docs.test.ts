@@ -4,8 +4,7 @@ import { join } from "node:path";
 import type { TObject } from "@sinclair/typebox";
 import type { Command } from "commander";
 import { buildProgram } from "../../cli/program.ts";
-import { RELOADED } from "../../config/reload.ts";
-import { CONFIG_SCHEMA } from "../../config/schema.ts";
+import { CONFIG_SCHEMA, RELOADED_SETTINGS } from "../../config/schema.ts";
 import { SCOPES } from "../../domain/api-key.ts";
 import { AUDIT_ACTIONS } from "../../domain/audit.ts";
 import { CAPABILITIES } from "../../domain/capability.ts";
@@ -327,7 +326,7 @@ test("docs/decisions.md names the settings that a reload takes over, and no othe
   );
   const named = [...row.matchAll(/`([a-z]+\.[a-z_]+)`/g)].map(([, name = ""]) => name);
   const described = [...sections, ...named].filter((name) => !excepted.includes(name));
-  expect(described.sort()).toEqual([...RELOADED].sort());
+  expect(described.sort()).toEqual([...RELOADED_SETTINGS].sort());
 });
 
 describe.each(PROSE)("%s", (path) => {
