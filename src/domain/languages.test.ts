@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { knownModelsFor } from "./known-models.ts";
 import { LANGUAGES, languageOf, SCRIPTS } from "./languages.ts";
 
 test("the list has English and the 22 scheduled languages, each once, in order of code", () => {
@@ -23,4 +24,8 @@ test("only languages that whisper knows have one of its tokens", () => {
   expect(without).toEqual(["brx", "doi", "kok", "ks", "mai", "mni", "or", "sat"]);
   expect(languageOf("hi")?.whisperCode).toBe("hi");
   expect(languageOf("xx")).toBeUndefined();
+});
+
+test("each language has a public model that knows it, so that docs and refusals can name one", () => {
+  expect(LANGUAGES.filter(({ code }) => knownModelsFor(code).length === 0)).toEqual([]);
 });

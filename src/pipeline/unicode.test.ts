@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { SCRIPTS } from "../domain/languages.ts";
 import { MODES } from "../domain/transcription.ts";
 import { normalizeText } from "./unicode.ts";
 import { applyWording } from "./wording.ts";
@@ -88,4 +89,17 @@ test("normalized twice, a text changes no more", () => {
     }),
     { numRuns: 3_000 },
   );
+});
+
+test("a doubled vowel sign of any script is one", () => {
+  const signs = [
+    ...["ি", "ी", "ી", "ੀ", "ೀ", "ീ", "ꯤ", "ୀ", "ீ", "ీ"].map((sign) => `x${sign}`),
+    // Alphabets have letters instead.
+    ...["ᱤ", "i", "ی"],
+  ];
+  const isIn = (script: string, text: string) => new RegExp(`\\p{Script=${script}}$`, "u").test(text);
+  expect(SCRIPTS.filter((script) => !signs.some((text) => isIn(script, text)))).toEqual([]);
+  for (const text of signs.filter((one) => one.startsWith("x"))) {
+    expect(normalizeText(text + text.slice(1), "hi")).toBe(text);
+  }
 });

@@ -1,3 +1,5 @@
+import type { Script } from "../domain/languages.ts";
+
 /**
  * The Unicode form of all text that leaves the program: NFC, and the corrections for the scripts of India that NFC does
  * not make (The Unicode Standard 16.0, chapter 12, and its "Do Not Emit" data file). The encoding of a text changes, and
@@ -9,12 +11,27 @@ const INVISIBLE = /[\u00AD\u200B\u200E\u200F\u202A-\u202E\u2060-\u2069\uFEFF\uFF
 const ARABIC_PRESENTATION_FORMS = /[\uFB50-\uFDFF\uFE70-\uFEFC]+/gu;
 const TATWEEL = /\u0640/gu;
 
+/**
+ * The dependent vowels and the marks of nasalisation and aspiration of each script, without nuktas and viramas, for a character
+ * class. Scripts of alphabets have none.
+ */
+const VOWEL_SIGNS_OF: Record<Script, string> = {
+  Arabic: "",
+  Bengali: "\u0981-\u0983\u09BE-\u09CC",
+  Devanagari: "\u0900-\u0903\u093A\u093B\u093E-\u094C\u0955-\u0957",
+  Gujarati: "\u0A81-\u0A83\u0ABE-\u0ACC",
+  Gurmukhi: "\u0A01-\u0A03\u0A3E-\u0A4C\u0A70\u0A71",
+  Kannada: "\u0C81-\u0C83\u0CBE-\u0CCC",
+  Latin: "",
+  Malayalam: "\u0D00-\u0D03\u0D3E-\u0D4C",
+  Meetei_Mayek: "\uABE3-\uABEA",
+  Ol_Chiki: "",
+  Oriya: "\u0B01-\u0B03\u0B3E-\u0B4C",
+  Tamil: "\u0B82\u0BBE-\u0BCC",
+  Telugu: "\u0C00-\u0C04\u0C3E-\u0C4C",
+};
+const VOWEL_SIGNS = Object.values(VOWEL_SIGNS_OF).join("");
 const NUKTAS = "\u093C\u09BC\u0A3C\u0ABC\u0B3C\u0C3C\u0CBC";
-/** Dependent vowels and the marks of nasalisation and aspiration, without nuktas and viramas. */
-const VOWEL_SIGNS =
-  "\u0900-\u0903\u093A\u093B\u093E-\u094C\u0955-\u0957\u0981-\u0983\u09BE-\u09CC\u0A01-\u0A03\u0A3E-\u0A4C" +
-  "\u0A70\u0A71\u0A81-\u0A83\u0ABE-\u0ACC\u0B01-\u0B03\u0B3E-\u0B4C\u0B82\u0BBE-\u0BCC\u0C00-\u0C04\u0C3E-\u0C4C" +
-  "\u0C81-\u0C83\u0CBE-\u0CCC\u0D00-\u0D03\u0D3E-\u0D4C";
 /** The viramas of all scripts: canonical combining class 9 of Unicode 17. */
 const VIRAMAS =
   "\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D3B\u0D3C\u0D4D\u0DCA\u0E3A\u0EBA" +

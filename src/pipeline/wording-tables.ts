@@ -32,6 +32,13 @@ const FILLERS: Record<Script, string> = {
   Ol_Chiki: "ᱩᱢ|ᱦᱢᱢ+",
 };
 
+/** Whether a sentence in a script ends with a danda. */
+export const ENDS_WITH_DANDA: Record<Script, boolean> = {
+  ...{ Devanagari: true, Bengali: true, Gurmukhi: true, Oriya: true },
+  ...{ Arabic: false, Latin: false, Meetei_Mayek: false, Ol_Chiki: false },
+  ...{ Gujarati: false, Kannada: false, Malayalam: false, Tamil: false, Telugu: false },
+};
+
 const HINDI_LOANS = {
   अकाउंट: "account",
   इंटरनेट: "internet",

@@ -2,7 +2,7 @@ import { type Language, languageOf, type Script } from "../domain/languages.ts";
 import type { Mode } from "../domain/transcription.ts";
 import { SENTENCE_ENDS } from "./sentence-ends.ts";
 import { normalizeText } from "./unicode.ts";
-import { type LanguageWording, wordingOf } from "./wording-tables.ts";
+import { ENDS_WITH_DANDA, type LanguageWording, wordingOf } from "./wording-tables.ts";
 
 /**
  * The wording stage, which applies a mode to recognized text. A mode also acts before: `suppressPattern` and `promptFor`
@@ -70,7 +70,6 @@ type Table = {
   hasDanda: boolean;
 };
 const tables = new Map<string, Table>();
-const DANDA_SCRIPTS: readonly Script[] = ["Devanagari", "Bengali", "Gurmukhi", "Oriya"];
 
 function tableOf(code: string): Table {
   let table = tables.get(code);
@@ -93,7 +92,7 @@ function compile(wording: LanguageWording, code: string, scripts: readonly Scrip
         english,
       ]),
     ),
-    hasDanda: scripts.some((script) => DANDA_SCRIPTS.includes(script)),
+    hasDanda: scripts.some((script) => ENDS_WITH_DANDA[script]),
   };
 }
 
