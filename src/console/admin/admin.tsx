@@ -1,3 +1,4 @@
+import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { linkTo, route } from "../lib/address.ts";
 import { isConnected } from "../lib/api.ts";
@@ -12,9 +13,8 @@ import { endSession, hasLink, openSession, session, sessionProblem } from "./adm
 import { OrganizationView } from "./organization.tsx";
 import { Organizations } from "./organizations.tsx";
 import { Overview } from "./overview.tsx";
+import { VIEWS, type View } from "./views.ts";
 import { Models, Transcriptions, Webhooks } from "./work.tsx";
-
-const VIEWS = ["overview", "organizations", "transcriptions", "models", "webhooks"] as const;
 
 /** The views of an admin. */
 export function Admin() {
@@ -40,7 +40,7 @@ export function Admin() {
         <Views />
         <main id="main" class="admin-main" tabIndex={-1}>
           <h1 class="unseen">{t.admin.title}</h1>
-          <View />
+          <ShownView />
         </main>
       </div>
     </div>
@@ -85,7 +85,7 @@ function Header() {
   );
 }
 
-const currentView = () => VIEWS.find((one) => one === route.value[1]) ?? "overview";
+const currentView = (): View => VIEWS.find((one) => one === route.value[1]) ?? VIEWS[0];
 
 function Views() {
   const t = words.value.admin;
@@ -104,18 +104,16 @@ function Views() {
   );
 }
 
-function View() {
+/** What each view shows. An organization has a view of its own, at its ID. */
+const SHOWN: Record<View, (id: string | undefined) => JSX.Element> = {
+  overview: () => <Overview />,
+  organizations: (id) => (id === undefined ? <Organizations /> : <OrganizationView key={id} id={id} />),
+  transcriptions: () => <Transcriptions />,
+  models: () => <Models />,
+  webhooks: () => <Webhooks />,
+};
+
+function ShownView() {
   const [, , id] = route.value;
-  switch (currentView()) {
-    case "organizations":
-      return id === undefined ? <Organizations /> : <OrganizationView key={id} id={id} />;
-    case "transcriptions":
-      return <Transcriptions />;
-    case "models":
-      return <Models />;
-    case "webhooks":
-      return <Webhooks />;
-    default:
-      return <Overview />;
-  }
+  return SHOWN[currentView()](id);
 }

@@ -1,6 +1,8 @@
 import type { Key, LedgerEntry, Overview } from "../../http/wire/console.ts";
 import type { ErrorObject, TranscriptionCreate, TranscriptionResult } from "../../http/wire/schemas.ts";
 
+import type { View } from "../admin/views.ts";
+
 /** A failure in words: what happened, what it means for the recording, what to do. */
 export type FailureWords = { what: string; meaning: string; advice: string };
 
@@ -393,7 +395,7 @@ export const en = {
       transcriptions: "Transcriptions",
       models: "Models",
       webhooks: "Webhooks",
-    },
+    } satisfies Record<View, string>,
     signOut: "End the session",
     noSession: "There is no admin session here",
     noSessionHelp:

@@ -1,4 +1,5 @@
 import type { Page } from "playwright-core";
+import { VIEWS } from "../../console/admin/views.ts";
 import type {
   AdminTranscriptionList,
   ConsoleEndpointList,
@@ -263,7 +264,8 @@ const TRANSCRIPTIONS: AdminTranscriptionList = {
   })),
 };
 
-const ANSWERS: Record<string, unknown> = {
+/** The answers by their addresses below `/console/api`. */
+export const ANSWERS: Readonly<Record<string, unknown>> = {
   session: SESSION,
   overview: OVERVIEW,
   series: SERIES,
@@ -279,15 +281,10 @@ const ANSWERS: Record<string, unknown> = {
   transcriptions: TRANSCRIPTIONS,
 };
 
-/** Views of the admin, by the parts of their addresses. */
-export const ADMIN_VIEWS: readonly string[] = [
-  "overview",
-  "organizations",
-  `organizations/${ORGANIZATION_ID}`,
-  "transcriptions",
-  "models",
-  "webhooks",
-];
+/** Views of the admin, by the parts of their addresses; one organization is a view of its own. */
+export const ADMIN_VIEWS: readonly string[] = VIEWS.flatMap((view) =>
+  view === "organizations" ? [view, `${view}/${ORGANIZATION_ID}`] : [view],
+);
 
 /** Answers a page's requests of the admin. */
 export async function showMadeAdmin(page: Page): Promise<void> {
