@@ -753,7 +753,7 @@ WorkingDirectory=$STATE_DIR
 Restart=always
 RestartSec=2
 # What does not get better by trying: wrong config, no data directory, a database of another version, missing rights,
-# a machine that cannot run the engine (docs/decisions.md section 11).
+# a machine that cannot run the engine (docs/decisions/commands.md, "Exit statuses").
 RestartPreventExitStatus=2 4 6 7 8
 # The server listens within seconds. It asks for more time itself when it upgrades a large database.
 TimeoutStartSec=120
@@ -1007,7 +1007,7 @@ show_journal() {
 # Back to executable, unit and database from before. Ends the script.
 #
 # The database goes back only where nothing has been written since its upgrade: until the new server has been ready
-# once, it accepts no work and starts none (docs/decisions.md section 13), and `shruti migrate --undo` checks it.
+# once, it accepts no work and starts none (docs/decisions/installation.md), and `shruti migrate --undo` checks it.
 go_back() {
   CHANGING=no
   # A second signal must not leave half of it undone. The programs below inherit this.

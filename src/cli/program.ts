@@ -50,7 +50,7 @@ import { replaceNames } from "./frame/names.ts";
 import { registerModels } from "./models/models.ts";
 import { registerTranscribe } from "./transcribe/transcribe.ts";
 
-/** All commands, one file for each noun or verb, in the order of `shruti help` (docs/decisions.md section 11). */
+/** All commands, one file for each noun or verb, in the order of `shruti help` (docs/decisions/commands.md). */
 const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerInit,
   registerServe,
@@ -152,7 +152,8 @@ export function buildProgram(
  * Runs one command.
  *
  * @param argv the arguments after the program's name
- * @returns the exit status. It throws nothing: an error becomes one line on standard error, and each mistake in the config one
+ * @returns the exit status. It throws nothing: an error becomes one line on standard error, and each mistake in the
+ * config one
  */
 export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number> {
   let status = await runOnce(argv, io, clock);

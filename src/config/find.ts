@@ -18,7 +18,7 @@ export type FoundConfig = {
 };
 
 /**
- * Finds the config file when no option names one (docs/decisions.md section 11). `./shruti.toml` counts only when it is a
+ * Finds the config file when no option names one (docs/decisions/commands.md). `./shruti.toml` counts only when it is a
  * regular file that belongs to this user and that no other user can write.
  *
  * @param skipsUnreadable leaves files out that this user may not read

@@ -2,7 +2,7 @@ import { DEVICES, PRECISIONS, STEP_SHARING_CHOICES } from "../domain/engine-opti
 import { TRACK_CHOICES } from "../domain/reading.ts";
 import { DOUBTFUL_TEXT_CHOICES } from "../domain/result.ts";
 
-/** All settings: section, name, type, default, bounds, help (docs/decisions.md section 12). */
+/** All settings: section, name, type, default, bounds, help (docs/decisions/config.md). */
 
 type Common = {
   help: string;

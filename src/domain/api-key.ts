@@ -1,4 +1,4 @@
-/** Rights that a key can have (docs/decisions.md section 3). */
+/** Rights that a key can have (docs/decisions/keys.md). */
 export const SCOPES = [
   "transcriptions:read",
   "transcriptions:write",

@@ -1,4 +1,4 @@
-/** What the audit log records: each act that changes something (docs/decisions.md section 13). */
+/** What the audit log records: each act that changes something (docs/decisions/audit-log.md). */
 export const AUDIT_ACTIONS = [
   "organization.create",
   "organization.set",

@@ -1,4 +1,4 @@
-/** Dotted names of what a request can ask of a model (docs/decisions.md section 6). */
+/** Dotted names of what a request can ask of a model (docs/decisions/models.md). */
 export const CAPABILITIES = [
   "mode.native",
   "mode.codemix",

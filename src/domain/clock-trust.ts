@@ -1,7 +1,7 @@
 import type { SinceBoot } from "../lib/clock.ts";
 
 /**
- * When the clock can be trusted (docs/decisions.md section 13). Each reading of the clock is compared with what is
+ * When the clock can be trusted (docs/decisions/clock.md). Each reading of the clock is compared with what is
  * known: with the time since the machine's start while it runs, and with the last trusted reading after a start. All
  * functions are pure.
  */

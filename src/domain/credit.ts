@@ -1,4 +1,4 @@
-/** The four kinds of ledger entry (docs/decisions.md section 7). */
+/** The four kinds of ledger entry (docs/decisions/money.md). */
 export const LEDGER_KINDS = ["grant", "reserve", "release", "charge"] as const;
 export type LedgerKind = (typeof LEDGER_KINDS)[number];
 

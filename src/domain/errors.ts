@@ -1,6 +1,6 @@
 /**
  * All errors that a client can receive: code, HTTP status, default message (docs/interface.md section 7).
- * `method_not_allowed` is the only addition (docs/decisions.md section 1).
+ * `method_not_allowed` is the only addition (docs/decisions/conventions.md).
  */
 export const ERROR_TABLE = {
   unauthorized: { status: 401, message: "The API key is missing or invalid." },

@@ -90,7 +90,7 @@ export type WhisperTuning = {
   timestamps?: boolean;
 };
 
-/** The manifest beside the weights, `<id>.toml` (docs/decisions.md section 6). */
+/** The manifest beside the weights, `<id>.toml` (docs/decisions/models.md). */
 export type ModelManifest = {
   id: string;
   name: string;

@@ -7,7 +7,7 @@ export type Scope = { organizationId: string; projectId: string };
  * Returns the row when it belongs to the caller's project.
  *
  * @throws AppError `not_found` when there is no row, or another organization owns it (so that its existence is not
- *   disclosed); `forbidden` when another project of the same organization does (docs/decisions.md section 2)
+ *   disclosed); `forbidden` when another project of the same organization does (docs/decisions/order-of-checks.md)
  */
 export function requireOwned<T extends Scope>(row: T | undefined, caller: Scope, detail?: string): T {
   if (!row || row.organizationId !== caller.organizationId) {

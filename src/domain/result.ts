@@ -1,6 +1,6 @@
 /** The result of a transcription: segments of timed text, gaps without text, and warnings. */
 
-/** One timed stretch of text on the recording's own clock (docs/decisions.md section 4, "Result"). */
+/** One timed stretch of text on the recording's own clock (docs/decisions/transcriptions.md, "Result"). */
 export type Segment = {
   /** Position in the result, from 0. */
   index: number;

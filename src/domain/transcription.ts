@@ -1,6 +1,6 @@
 /**
- * States of a transcription and the only moves between them (docs/interface.md section 3.1, docs/decisions.md
- * section 4).
+ * States of a transcription and the only moves between them (docs/interface.md section 3.1,
+ * docs/decisions/transcriptions.md).
  */
 export const TRANSCRIPTION_STATES = [
   "queued",
@@ -78,7 +78,7 @@ export type Timestamps = (typeof TIMESTAMPS)[number];
 export const CHANNEL_MODES = ["mix", "separate"] as const;
 export type ChannelMode = (typeof CHANNEL_MODES)[number];
 
-/** The most speakers that can be found or asked for (docs/decisions.md section 4). */
+/** The most speakers that can be found or asked for (docs/decisions/transcriptions.md). */
 export const MAX_SPEAKERS = 20;
 
 /** How many speakers a caller expects. Without bounds the number is estimated. */

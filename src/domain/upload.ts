@@ -1,4 +1,4 @@
-/** States of an upload and the only moves between them (docs/interface.md section 3.2, docs/decisions.md section 5). */
+/** States of an upload and the only moves between them (docs/interface.md section 3.2, docs/decisions/uploads.md). */
 export const UPLOAD_STATES = ["allocated", "verifying", "complete", "rejected"] as const;
 export type UploadState = (typeof UPLOAD_STATES)[number];
 

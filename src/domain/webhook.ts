@@ -9,7 +9,7 @@ export const EVENT_TYPES = [
 ] as const;
 export type TranscriptionEventType = (typeof EVENT_TYPES)[number];
 
-/** Types of the events that endpoints receive only if they were registered for them (docs/decisions.md section 14). */
+/** Types of the events that endpoints receive only if they were registered for them (docs/decisions/webhooks.md). */
 export const SUBSCRIBED_EVENT_TYPES = ["credit.low"] as const;
 export type SubscribedEventType = (typeof SUBSCRIBED_EVENT_TYPES)[number];
 
@@ -24,5 +24,5 @@ export function eventTypeOf(state: FinalState): TranscriptionEventType {
 export const DELIVERY_STATES = ["pending", "delivered", "failed"] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** Waits between attempts in seconds (docs/decisions.md section 10); after the last the delivery has failed. */
+/** Waits between attempts in seconds (docs/decisions/webhooks.md); after the last the delivery has failed. */
 export const RETRY_DELAYS_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;

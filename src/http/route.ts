@@ -64,8 +64,8 @@ export function defineKeyedRoutes<const Name extends string>(name: Name) {
 }
 
 /**
- * The hooks that read a request. Elysia gets the types of the schemas, and not the schemas: it would validate a second time,
- * with other errors. Elysia parses a body before any other hook runs, and has no body to parse in a GET.
+ * The hooks that read a request. Elysia gets the types of the schemas, and not the schemas: it would validate a second
+ * time, with other errors. Elysia parses a body before any other hook runs, and has no body to parse in a GET.
  *
  * @param look checks who asks, and returns the query
  * @param read returns the body
@@ -91,7 +91,7 @@ export function readingHooks<Query extends TObject, Body extends TSchema | undef
 
 /**
  * A route's hooks: the scope is checked, then the query and the body are read and validated strictly, once
- * (docs/decisions.md section 2).
+ * (docs/decisions/order-of-checks.md).
  */
 export function operation<
   Query extends TObject = typeof NO_FIELDS,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { encodeTime, monotonicFactory } from "ulid";
 
-/** The kinds of identifiers (docs/decisions.md section 1). */
+/** The kinds of identifiers (docs/decisions/conventions.md). */
 export const ID_PREFIXES = {
   transcription: "tr",
   upload: "up",

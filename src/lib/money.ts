@@ -1,7 +1,7 @@
 const MS_PER_HOUR = 3_600_000n;
 
 /**
- * Computes the price of audio, whole paise, rounded up (docs/decisions.md section 7).
+ * Computes the price of audio, whole paise, rounded up (docs/decisions/money.md).
  *
  * @param pricePaisePerHour whole paise, not negative
  * @param billedMs whole milliseconds over all billed channels

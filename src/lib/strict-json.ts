@@ -12,7 +12,7 @@ type Frame = { path: string; names: Set<string> | undefined; index: number; name
 
 /**
  * Looks through a text that `JSON.parse` has accepted (RFC 8259 section 4 leaves duplicate names open;
- * docs/decisions.md section 1 refuses them).
+ * docs/decisions/conventions.md refuses them).
  *
  * It takes time in proportion to the text, and no stack.
  */

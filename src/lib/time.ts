@@ -1,4 +1,4 @@
-/** Renders a time as RFC 3339, UTC, with milliseconds (docs/decisions.md section 1). */
+/** Renders a time as RFC 3339, UTC, with milliseconds (docs/decisions/conventions.md). */
 export function toTimestamp(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }

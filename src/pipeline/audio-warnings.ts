@@ -7,12 +7,15 @@ const CLIPPED_FROM_RATIO = 0.0005;
 const LOW_PEAK_BELOW_DB = -30;
 /** One of several channels with a lower peak holds the noise of an idle line, not quiet speech. */
 const IDLE_PEAK_BELOW_DB = -55;
-/** Measured by the decoder: telephone sound has -58 to -87 dB; wide-band speech, a recording of 1961 included, -17 to -55 dB. */
+/**
+ * Measured by the decoder: telephone sound has -58 to -87 dB; wide-band speech, a recording of 1961 included, -17 to
+ * -55 dB.
+ */
 const NARROWBAND_BELOW_DB = -57;
 
 /**
- * Derives the warnings about the sound (docs/decisions.md section 4, "Warnings"), in the order of `WARNINGS`. Identical
- * channels matter only with channel mode `separate`. Silence gives no warning about its bandwidth.
+ * Derives the warnings about the sound (docs/decisions/transcriptions.md, "Warnings"), in the order of `WARNINGS`.
+ * Identical channels matter only with channel mode `separate`. Silence gives no warning about its bandwidth.
  */
 export function audioWarnings(measurements: AudioMeasurements, channelMode: ChannelMode): Warning[] {
   const warnings: Warning[] = [];

@@ -56,8 +56,8 @@ export function textPieces(result: Spoken, format: Exclude<Format, "json">): Ite
 }
 
 /**
- * Makes the body of a result on the wire (docs/interface.md section 2.3, docs/decisions.md section 4). Times are seconds
- * with at most three decimals.
+ * Makes the body of a result on the wire (docs/interface.md section 2.3, docs/decisions/transcriptions.md). Times are
+ * seconds with at most three decimals.
  */
 export function resultBody(info: ResultInfo, result: TranscriptionResult) {
   const { status, ...content } = contentOf(result, info.timestamps !== "none");

@@ -35,10 +35,10 @@ export type StitchOptions = {
 /** A model's start that is at most this much later than the detector's is replaced by it. */
 const SNAP_MS = 300;
 /**
- * Likely starts and ends of speech relative to the detector's own times, as shares of its padding. Measured on 50 labelled
- * utterances: the detector finds a start 46 ms late (median; 95 %: 260 ms), never early, and an end 82 ms late. A model's
- * start may therefore be at most half the padding before the detector's start. Where only the detector's start is known,
- * a quarter of the padding before it is the best estimate.
+ * Likely starts and ends of speech relative to the detector's own times, as shares of its padding. Measured on 50
+ * labelled utterances: the detector finds a start 46 ms late (median; 95 %: 260 ms), never early, and an end 82 ms
+ * late. A model's start may therefore be at most half the padding before the detector's start. Where only the
+ * detector's start is known, a quarter of the padding before it is the best estimate.
  */
 const EARLIEST_START = 1 / 2;
 const LIKELY_START = 1 / 4;
@@ -138,7 +138,10 @@ function snapToSpeech(span: SpanMs, speech: readonly Speech[], previousEndMs: nu
 /** A segment's time and text. */
 type TimedText = SpanMs & { text: string };
 
-/** Divides a segment at long pauses, so that no part spans one. Where there are fewer words than parts, the shortest have none. */
+/**
+ * Divides a segment at long pauses, so that no part spans one. Where there are fewer words than parts, the shortest
+ * have none.
+ */
 function splitAtPauses(segment: TimedText, speech: readonly Speech[]): TimedText[] {
   const runs: (SpanMs & { speechMs: number })[] = [];
   for (const region of speech) {
@@ -212,12 +215,13 @@ export type AssembleInput = {
 };
 
 /**
- * A result whose segments have a lower mean confidence gets the warning `low_confidence` (docs/decisions.md section 4).
+ * A result whose segments have a lower mean confidence gets the warning `low_confidence`
+ * (docs/decisions/transcriptions.md).
  */
 export const LOW_CONFIDENCE = 0.4;
 
 /**
- * Assembles the result of a transcription (docs/decisions.md section 4, "Result").
+ * Assembles the result of a transcription (docs/decisions/transcriptions.md, "Result").
  *
  * Adds `no_speech` when there is neither a segment nor a gap, and `low_confidence` when the mean of the segments'
  * confidences is below 0.4. Drops segments with an empty text. Each warning occurs once, in the order of `WARNINGS`.

@@ -25,7 +25,7 @@ export type EndingInput = {
   reading?: Reading;
 };
 
-/** Makes a result, a partial result or a failure from the outcomes of the chunks (docs/decisions.md section 4). */
+/** Makes a result, a partial result or a failure from the outcomes of the chunks (docs/decisions/transcriptions.md). */
 export function endingOf({
   request,
   chunks,

@@ -20,7 +20,7 @@ import {
 import { type Interference, scriptedAudio } from "../testing/kits/scripted-engine.ts";
 import { testAppOpener } from "../testing/kits/test-app-opener.ts";
 
-/** Cancelled work ends at once in every state, costs nothing and leaves nothing (docs/decisions.md section 4). */
+/** Cancelled work ends at once in every state, costs nothing and leaves nothing (docs/decisions/transcriptions.md). */
 
 /** Time within which the engine must stop such work. */
 const STOPS_WITHIN_MS = 2_000;

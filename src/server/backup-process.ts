@@ -5,7 +5,10 @@ import type { MakeBackup } from "./scheduled-backups.ts";
 /** Less urgent than recognition and requests (nice(2)). */
 const PRIORITY = 10;
 const MAX_MESSAGE = 2_000;
-/** The exit status of `shruti backup` for one that was made and lacks files (docs/decisions.md section 11). */
+/**
+ * The exit status of `shruti backup` for one that was made and lacks files (docs/decisions/commands.md, "Exit
+ * statuses").
+ */
 const INCOMPLETE = 9;
 
 /**

@@ -31,7 +31,7 @@ export type ReadinessDeps = {
 };
 
 /**
- * Reports whether the program can take work, and why not (docs/decisions.md section 13).
+ * Reports whether the program can take work, and why not (docs/decisions/health.md).
  *
  * It tries to load the default model until that succeeds. Clients send no work to a program that is not ready, so no
  * request would find out that the model works again.

@@ -62,7 +62,7 @@ export type NewApiKey = {
 };
 
 /**
- * Keys of projects (docs/decisions.md section 3). Admins create, list and revoke them; the server authenticates the
+ * Keys of projects (docs/decisions/keys.md). Admins create, list and revoke them; the server authenticates the
  * callers of requests with them. A change by another process is seen after a second, or after `forgetCached`.
  */
 export type ApiKeyService = {

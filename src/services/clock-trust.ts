@@ -31,7 +31,7 @@ export type ClockVerdict = {
 };
 
 /**
- * Decides whether the clock can be trusted (docs/decisions.md section 13). While it is in doubt, nothing is removed
+ * Decides whether the clock can be trusted (docs/decisions/clock.md). While it is in doubt, nothing is removed
  * because of its age. The state is in the database, so that a restart does not end a doubt, and a command can.
  */
 export type ClockTrust = {
@@ -52,8 +52,8 @@ export type ClockTrust = {
   /** Trusts the present reading, and records who said so. Returns the doubt that ended; undefined: there was none. */
   confirm(): ClockVerdict | undefined;
   /**
-   * The time for ends of access, such as those of keys and sessions: never earlier than what is known. What has ended stays
-   * so when the clock is put back.
+   * The time for ends of access, such as those of keys and sessions: never earlier than what is known. What has ended
+   * stays so when the clock is put back.
    */
   access: Clock;
 };
@@ -69,7 +69,9 @@ export type ClockTrustDeps = {
 };
 
 const LOOK_EVERY_MS = 60_000;
-/** A trusted reading is stored so often. Together with the last one, a start knows how long the machine was off at most. */
+/**
+ * A trusted reading is stored so often. Together with the last one, a start knows how long the machine was off at most.
+ */
 const STORE_EVERY_MS = 5 * 60_000;
 const LOG_EVERY_MS = 24 * 3_600_000;
 const ACCESS_KEPT_MS = 1_000;
@@ -213,8 +215,8 @@ function verdictOf(state: ClockState): ClockVerdict {
 }
 
 /**
- * Returns the time that a clock which was never read is compared with; undefined: there is none. A file from the future tells
- * of a clock that is behind. A file of today tells nothing: a restore under a wrong clock may have written it.
+ * Returns the time that a clock which was never read is compared with; undefined: there is none. A file from the future
+ * tells of a clock that is behind. A file of today tells nothing: a restore under a wrong clock may have written it.
  */
 function firstKnownMs({ database, clock, newestFileMs }: ClockTrustDeps): number | undefined {
   const entryMs = newestEntryMs(database.store);

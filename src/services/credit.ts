@@ -19,7 +19,7 @@ export type DayOfUsage = UsageSum & { day: string };
 export type Grant = { organizationId: string; amountPaise: number; note?: string };
 
 /**
- * Credit, ledger, prices and the daily limit of organizations (docs/decisions.md section 7). Admins grant credit and
+ * Credit, ledger, prices and the daily limit of organizations (docs/decisions/money.md). Admins grant credit and
  * audit the ledger; accepting a transcription uses `priceOf` and `checkSpending`.
  */
 export type CreditService = {

@@ -53,9 +53,9 @@ export type RetentionReport = {
 export type RetentionService = {
   /**
    * Removes everything whose time is over: expired uploads, and after `[retention]` and `webhooks.keep_days` audio,
-   * transcripts and deliveries (docs/decisions.md sections 5 and 9). While the clock is in doubt it removes nothing because
-   * of its age. It uses small transactions, so that requests do not wait for it. Also continues purges, and removes the
-   * chunks of long recordings that have ended.
+   * transcripts and deliveries (docs/decisions/uploads.md and docs/decisions/idempotency.md). While the clock is in
+   * doubt it removes nothing because of its age. It uses small transactions, so that requests do not wait for it. Also
+   * continues purges, and removes the chunks of long recordings that have ended.
    */
   run(): Promise<RetentionReport>;
 };

@@ -7,7 +7,7 @@ import { type Placeholders, prepared, preparedFor } from "./prepared.ts";
 import { dailyCharges, ledger, organizations } from "./schema.ts";
 
 /**
- * An entry of the append-only ledger (docs/decisions.md section 7). Callers write inside `transaction()`, so that
+ * An entry of the append-only ledger (docs/decisions/money.md). Callers write inside `transaction()`, so that
  * entries, cached balances and the change of state are committed together.
  *
  * Each accepted transcription writes one `reserve` and, with its final state, one `release` of the same amount. At most

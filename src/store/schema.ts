@@ -133,8 +133,8 @@ export const uploads = sqliteTable(
      */
     spaceBytes: integer("space_bytes").notNull().default(0),
     /**
-     * How the file is read: until verification as its sender names it, afterwards as it was read then. Null in rows that an
-     * older version has verified; use `readingOf`.
+     * How the file is read: until verification as its sender names it, afterwards as it was read then. Null in rows
+     * that an older version has verified; use `readingOf`.
      */
     reading: text("reading", { mode: "json" }).$type<Reading>(),
   },
@@ -444,7 +444,7 @@ export const deliveryAttempts = sqliteTable(
   (t) => [index("delivery_attempts_by_event").on(t.eventId)],
 );
 
-/** Transcriptions that were accepted under idempotency keys (docs/decisions.md section 9). */
+/** Transcriptions that were accepted under idempotency keys (docs/decisions/idempotency.md). */
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {

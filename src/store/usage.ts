@@ -7,7 +7,7 @@ import type { Store } from "./database.ts";
 import { type Placeholders, preparedFor } from "./prepared.ts";
 import { usageEvents } from "./schema.ts";
 
-/** A finished transcription on the bill, whether it was free or not (docs/decisions.md section 7). */
+/** A finished transcription on the bill, whether it was free or not (docs/decisions/money.md). */
 export type UsageEventRow = typeof usageEvents.$inferSelect;
 export type NewUsageEvent = Omit<UsageEventRow, "id" | "createdAt">;
 

@@ -14,7 +14,7 @@ export const LONGEST_WAIT_MS = Math.max(
 );
 
 /**
- * Decides what follows from an attempt (docs/decisions.md section 10). A success delivers the event. An answer 410
+ * Decides what follows from an attempt (docs/decisions/webhooks.md). A success delivers the event. An answer 410
  * fails the event and disables the endpoint. After any other failure the event is tried again after the schedule's
  * wait, or after the receiver's `Retry-After` where that is longer. When the schedule is used up, the event fails.
  * While the clock is in doubt none fails for that: receivers refuse signatures with a wrong time.

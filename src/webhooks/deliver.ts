@@ -37,7 +37,7 @@ export type DelivererMetrics = AttemptCounts & {
 };
 
 /**
- * Delivers stored events at least once (docs/decisions.md section 10). An attempt whose outcome was not recorded before
+ * Delivers stored events at least once (docs/decisions/webhooks.md). An attempt whose outcome was not recorded before
  * a stop or crash is made again under the same `webhook-id`.
  */
 export type Deliverer = {

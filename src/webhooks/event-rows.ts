@@ -27,7 +27,7 @@ export function eventBody({ id, state, error }: FinishedTranscription): string {
 /** An organization whose balance is below its threshold, whole paise. */
 export type LowCredit = { organizationId: string; balancePaise: number; thresholdPaise: number };
 
-/** Renders the text of the event `credit.low` (docs/decisions.md section 14). */
+/** Renders the text of the event `credit.low` (docs/decisions/webhooks.md). */
 export function creditLowBody(low: LowCredit, nowMs: number): string {
   const type: SubscribedEventType = "credit.low";
   const data = {

@@ -47,7 +47,7 @@ export type AttemptOutcome = {
 export type WebhookSenderDeps = { config: Config; clock: Clock; resolve?: Resolve };
 
 /**
- * Sends events (docs/decisions.md section 10). An attempt resolves the host name, checks each of its addresses, and
+ * Sends events (docs/decisions/webhooks.md). An attempt resolves the host name, checks each of its addresses, and
  * connects to one of exactly these under the name's certificate. It uses no proxy, follows no redirect and shares no
  * connection. The time limit covers all of it, to the last byte of the answer.
  */

@@ -3,7 +3,7 @@ import { newSecret, startOf } from "../lib/secrets.ts";
 
 const PREFIX = startOf("webhookSecret");
 
-/** Makes a signing secret: `whsec_` and the standard base64 of 32 random bytes (docs/decisions.md section 10). */
+/** Makes a signing secret: `whsec_` and the standard base64 of 32 random bytes (docs/decisions/webhooks.md). */
 export function newSigningSecret(): string {
   return newSecret("webhookSecret", "base64");
 }

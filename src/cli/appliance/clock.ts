@@ -5,7 +5,7 @@ import type { ClockVerdict } from "../../services/clock-trust.ts";
 import type { CliContext } from "../frame/context.ts";
 import { counted, renderFields } from "../frame/output.ts";
 
-/** `shruti clock …`: whether the clock of this machine is trusted (docs/decisions.md section 13). */
+/** `shruti clock …`: whether the clock of this machine is trusted (docs/decisions/clock.md). */
 export function registerClock(program: Command, context: CliContext): void {
   const clock = program.command("clock").description("whether the clock of this machine is trusted");
 

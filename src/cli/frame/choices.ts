@@ -23,7 +23,7 @@ export function readMediaType(text: string): RawFormat {
   if (!format)
     throw new CommandError(
       "usage",
-      `${text} names no format of recordings without a header; there are audio/PCMU, audio/PCMA, audio/G722, audio/L16;rate=8000 and others (docs/decisions.md section 5).`,
+      `${text} names no format of recordings without a header; there are audio/PCMU, audio/PCMA, audio/G722, audio/L16;rate=8000 and others (docs/decisions/recordings.md, "Without a header").`,
     );
   return format;
 }

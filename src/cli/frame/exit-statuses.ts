@@ -1,6 +1,6 @@
 import type { CommandFailure } from "./context.ts";
 
-/** Exit statuses (docs/decisions.md section 11). */
+/** Exit statuses (docs/decisions/commands.md, "Exit statuses"). */
 export const EXIT = {
   ...{ done: 0, failed: 1, usage: 2, not_found: 4, conflict: 5 },
   ...{ version: 6, rights: 7, machine: 8, incomplete: 9 },

@@ -27,7 +27,7 @@ export function languagesOf(models: readonly Model[], modelId: string | undefine
   return [...found].map(([code, name]) => ({ code, name }));
 }
 
-/** Returns the model that a request will use, by the rules of docs/decisions.md section 6. */
+/** Returns the model that a request will use, by the rules of docs/decisions/models.md. */
 export function modelFor(models: readonly Model[], { model, language }: Choices): Model | undefined {
   if (model !== undefined) return models.find(({ id }) => id === model);
   const speaks = (one: Model) => one.languages.some(({ code }) => code === language);
@@ -64,7 +64,7 @@ export function fitted(models: readonly Model[], wanted: Choices): Choices {
 }
 
 /**
- * The charge of a recording, by the rule of docs/decisions.md section 7.
+ * The charge of a recording, by the rule of docs/decisions/money.md.
  *
  * @param seconds its length
  * @param channels billed channels

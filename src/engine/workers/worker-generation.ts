@@ -10,7 +10,10 @@ import {
 } from "../protocol.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
-/** An abort that the worker process does not obey within this time is enforced (docs/decisions.md section 4: 2 s). */
+/**
+ * An abort that the worker process does not obey within this time is enforced (docs/decisions/transcriptions.md,
+ * "Cancel, delete, retry": 2 s).
+ */
 const ABORT_GRACE_MS = 1_700;
 /** Timers of more milliseconds than this fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

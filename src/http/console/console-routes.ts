@@ -25,7 +25,7 @@ const PAGE = "page.html";
 /** Names of the other files contain a hash of their bytes. */
 const FOREVER = "public, max-age=31536000, immutable";
 
-/** The console: one page and its files (docs/decisions.md section 14). No key is needed to load them. */
+/** The console: one page and its files (docs/decisions/extensions.md). No key is needed to load them. */
 export function consoleRoutes(files: ConsoleFiles = openConsoleFiles()) {
   return (
     defineRoutes("console")
@@ -63,7 +63,10 @@ async function send(
   });
 }
 
-/** Sends browsers from `/` to the console, or where there is none to the documentation. Undefined for other requests: for them there is nothing at `/`. */
+/**
+ * Sends browsers from `/` to the console, or where there is none to the documentation. Undefined for other requests:
+ * for them there is nothing at `/`.
+ */
 export function homeOf(request: Request, hasConsole: boolean): Response | undefined {
   const isBrowser = request.headers.get("accept")?.includes("text/html") ?? false;
   const isRead = request.method === "GET" || request.method === "HEAD";

@@ -91,7 +91,7 @@ function usageOf(durationMs: number) {
 }
 
 /**
- * Docs: docs/clients/openai.md, "verbose_json". The text begins with a space, as Whisper's segments do: programs join
+ * Docs: docs/clients/openai.md, "Answers". The text begins with a space, as Whisper's segments do: programs join
  * segments without anything between them.
  */
 function toSegment({ index, startMs, endMs, text, confidence }: Segment): OpenAiSegment {

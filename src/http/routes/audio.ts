@@ -59,7 +59,7 @@ function limitsNow({ config: { limits } }: HttpDeps) {
 }
 
 /**
- * Reads an order out of a received form (docs/decisions.md section 2).
+ * Reads an order out of a received form (docs/decisions/order-of-checks.md).
  *
  * @throws AppError `unknown_parameter`, `audio_too_large` for a part that was cut off, `invalid_request`, in this order
  */

@@ -9,7 +9,7 @@ import { BENCH_WEBHOOKS, isAuthentic, type Receiver, startReceiver } from "../..
 import { countDeliveries } from "../../webhooks/delivery-rows.ts";
 import type { WebhookEndpoint, WebhookEndpointList } from "../wire/schemas.ts";
 
-/** The event `credit.low` (docs/decisions.md section 14), as its receivers see it. */
+/** The event `credit.low` (docs/decisions/webhooks.md), as its receivers see it. */
 
 const PATH = "/v1/webhook_endpoints";
 const SUBSCRIBED = { events: ["credit.low"] };

@@ -6,7 +6,7 @@ import viewerPath from "../../../node_modules/@scalar/api-reference/dist/browser
 import { sha256Hex } from "../../lib/sha256.ts";
 import { defineRoutes } from "../route.ts";
 
-/** Nothing but this server: no fonts, telemetry, proxy or other host (docs/decisions.md section 13). */
+/** Nothing but this server: no fonts, telemetry, proxy or other host (docs/decisions/health.md). */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -95,7 +95,7 @@ export type SynchronousDesk = {
  */
 export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
   const { transcriptions } = deps;
-  /** Two requests with one key: the second sees what became of the first (docs/decisions.md section 9). */
+  /** Two requests with one key: the second sees what became of the first (docs/decisions/idempotency.md). */
   const locks = createKeyLocks();
 
   async function admit(caller: Caller, order: SynchronousOrder, attendance: Attendance): Promise<Admitted> {
@@ -125,7 +125,10 @@ export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
   };
 }
 
-/** Short and long recordings of synchronous requests share one set of keys: a key is looked up before the length is known. */
+/**
+ * Short and long recordings of synchronous requests share one set of keys: a key is looked up before the length is
+ * known.
+ */
 function claimOf(
   key: string,
   { modelId, request, file }: SynchronousOrder,
@@ -147,7 +150,7 @@ function lockName(caller: Caller, key: string): string {
   return `${caller.projectId} ${key}`;
 }
 
-/** docs/decisions.md section 2, from "idempotency replay or conflict" to "accepted". */
+/** docs/decisions/order-of-checks.md, from "idempotency replay or conflict" to "accepted". */
 async function admitOrder(
   deps: HttpDeps,
   caller: Caller,
@@ -312,8 +315,8 @@ async function supervise(
   } catch (error) {
     if (!signal.aborted) throw error;
     const timeout = { code: "timeout", message: ERROR_TABLE.timeout.message } as const;
-    // While another program holds the write lock, the answer waits for the cancellation: otherwise the work could still end
-    // with a charge.
+    // While another program holds the write lock, the answer waits for the cancellation: otherwise the work could still
+    // end with a charge.
     return deps.database.gate.run(() =>
       deps.transcriptions.cancelById(row.id, deps.stopping.aborted ? STOPPED : timeout),
     );

@@ -5,7 +5,7 @@ import type { HttpDeps } from "../deps.ts";
 import { defineRoutes } from "../route.ts";
 import { type DescribedRoute, openApiDocument } from "../wire/openapi.ts";
 
-/** Routes for those who run the program; they need no project key (docs/decisions.md section 13). */
+/** Routes for those who run the program; they need no project key (docs/decisions/health.md). */
 export function systemRoutes(deps: HttpDeps, described: () => readonly DescribedRoute[]) {
   const { config, metrics, unreadyReasons } = deps;
   const document = rememberLast((baseUrl) =>

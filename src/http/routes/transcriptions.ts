@@ -162,7 +162,7 @@ export function transcriptionRoutes(deps: HttpDeps) {
     );
 }
 
-/** Accepts a request or replays an earlier one (docs/decisions.md section 2, from "announced capability" on). */
+/** Accepts a request or replays an earlier one (docs/decisions/order-of-checks.md, from "announced capability" on). */
 function start(
   { transcriptions }: HttpDeps,
   caller: Caller,
@@ -205,7 +205,7 @@ function statesOf(text: string): TranscriptionState[] {
   });
 }
 
-/** docs/interface.md section 2.1 and docs/decisions.md section 4. */
+/** docs/interface.md section 2.1 and docs/decisions/transcriptions.md. */
 function toTranscription(
   { baseUrl }: HttpDeps,
   row: TranscriptionRow,

@@ -101,8 +101,8 @@ function toUploadError(code: NonNullable<UploadRow["errorCode"]>, message: strin
 }
 
 /**
- * A new upload with the addresses and fields that send its file (docs/interface.md section 2.4, docs/decisions.md
- * section 5).
+ * A new upload with the addresses and fields that send its file (docs/interface.md section 2.4,
+ * docs/decisions/uploads.md).
  */
 export function toCreatedResponse(
   { upload, token }: CreatedUpload,

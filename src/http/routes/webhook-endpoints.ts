@@ -78,8 +78,8 @@ const ROTATE = operation({
 });
 
 /**
- * Registration of receivers (docs/interface.md section 4.13) and their administration (docs/decisions.md section 14);
- * callers need the scope `webhooks:write`.
+ * Registration of receivers (docs/interface.md section 4.13) and their administration (docs/decisions/webhooks.md,
+ * "Endpoints"); callers need the scope `webhooks:write`.
  */
 export function webhookEndpointRoutes({ webhooks, onWebhooksChanged, unpaidActs }: WebhookRouteDeps) {
   /** Makes a change, which the audit log keeps for ever, within its rate. */

@@ -14,7 +14,7 @@ import {
 export const PUT_METHODS = ["PUT", "HEAD", "DELETE", "OPTIONS"] as const;
 
 /**
- * `/storage/uploads/{id}`: the whole file in one request (docs/decisions.md section 5).
+ * `/storage/uploads/{id}`: the whole file in one request (docs/decisions/uploads.md).
  * Each method needs the upload's token.
  *
  * - PUT writes the file, each time from the start; 200 with the upload

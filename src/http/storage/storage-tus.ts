@@ -130,7 +130,7 @@ const noLocks: Locker = {
 /** @param uploadId undefined at the creation endpoint */
 export type TusHandler = (uploadId: string | undefined, input: StorageRequest) => Promise<Response>;
 
-/** tus 1.0 at `/storage/tus`: creation, core, termination, expiration, checksum (docs/decisions.md section 5). */
+/** tus 1.0 at `/storage/tus`: creation, core, termination, expiration, checksum (docs/decisions/uploads.md). */
 export function createTusHandler(deps: StorageDeps): TusHandler {
   const exchanges = new AsyncLocalStorage<Exchange>();
   const exchange = () => {

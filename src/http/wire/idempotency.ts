@@ -3,7 +3,7 @@ import { AppError } from "../../domain/errors.ts";
 const HEADER = "Idempotency-Key";
 
 /**
- * The caller's idempotency key, if there is one (docs/decisions.md section 9).
+ * The caller's idempotency key, if there is one (docs/decisions/idempotency.md).
  *
  * @throws AppError `invalid_request` for anything but 1 to 255 printable ASCII characters
  */

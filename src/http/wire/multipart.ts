@@ -72,7 +72,7 @@ export type FormFault = { name: string; message: string };
  * Receives a `multipart/form-data` body (RFC 7578): the file goes to the disk piece by piece, is counted and
  * hashed; text fields are kept. Memory stays flat whatever is sent, and other work of the event loop runs between pieces.
  * Reading ends at the first fault of the form itself. A fault of a field does not end it, because the name of a later
- * field may decide the answer (docs/decisions.md section 2).
+ * field may decide the answer (docs/decisions/order-of-checks.md).
  *
  * @throws AppError `invalid_request` for another content type or a body that is not a correct form, the signal's
  *   reason when it aborts

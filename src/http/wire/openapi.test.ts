@@ -47,7 +47,7 @@ const ENDPOINTS: [method: string, path: string, statuses: string[]][] = [
   ["post", "/v1/webhook_endpoints", ["201"]],
 ];
 
-/** docs/decisions.md section 14, "Further endpoints". */
+/** docs/decisions/extensions.md, "Further endpoints". */
 const EXTENSIONS: typeof ENDPOINTS = [
   ["get", "/v1/webhook_endpoints", ["200"]],
   ["get", "/v1/webhook_endpoints/{webhook_endpoint_id}", ["200"]],

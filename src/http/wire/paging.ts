@@ -1,2 +1,2 @@
-/** Items of a page when the request names no `limit` (docs/decisions.md section 1). */
+/** Items of a page when the request names no `limit` (docs/decisions/conventions.md). */
 export const DEFAULT_PAGE_SIZE = 20;

@@ -3,7 +3,7 @@ import { AppError } from "../../domain/errors.ts";
 import { inspectJson } from "../../lib/strict-json.ts";
 import { refuseUnknown, validateKnown } from "./validate.ts";
 
-/** Bounds of what is read before it is understood (docs/decisions.md section 1). */
+/** Bounds of what is read before it is understood (docs/decisions/conventions.md). */
 export const MAX_JSON_BYTES = 64 * 1024;
 export const MAX_JSON_DEPTH = 32;
 export const MAX_QUERY_CHARACTERS = 4096;

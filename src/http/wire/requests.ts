@@ -10,7 +10,7 @@ export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
   return withDefaults(body, diarizationOf(body.diarization));
 }
 
-/** The request of the synchronous endpoint, defaults filled in (docs/decisions.md section 8). */
+/** The request of the synchronous endpoint, defaults filled in (docs/decisions/limits.md, "Synchronous requests"). */
 export function requestOfForm(fields: AudioForm): TranscriptionRequest {
   return withDefaults(fields, diarizationOf(readField(fields.diarization)));
 }
@@ -43,7 +43,7 @@ function withDefaults(
   };
 }
 
-/** docs/decisions.md section 4, "Object form of `diarization`". */
+/** docs/decisions/transcriptions.md, "Object form of `diarization`". */
 function diarizationOf(value: TranscriptionCreate["diarization"]): DiarizationRequest | undefined {
   if (value === undefined || value === false) return undefined;
   if (value === true) return {};

@@ -64,7 +64,7 @@ export async function resultResponse(request: Request, found: Found, wanted: Wan
   });
 }
 
-/** docs/interface.md section 2.3 and docs/decisions.md section 4, "Result". */
+/** docs/interface.md section 2.3 and docs/decisions/transcriptions.md, "Result". */
 function toResponse({ transcription, result }: Found): TranscriptionResult {
   const { id, modelId: model, modelVersion: version, mode, timestamps } = transcription;
   return resultBody({ id, model, version, mode, timestamps }, result);

@@ -634,7 +634,7 @@ export const Upload = closed(
 );
 export type Upload = Static<typeof Upload>;
 
-// —— Models (docs/interface.md section 2.5, docs/decisions.md section 6) ——
+// —— Models (docs/interface.md section 2.5, docs/decisions/models.md) ——
 
 export const Model = closed(
   {
@@ -729,7 +729,7 @@ export const ModelList = closed(
 );
 export type ModelList = Static<typeof ModelList>;
 
-// —— Usage (docs/interface.md section 2.6, docs/decisions.md section 7) ——
+// —— Usage (docs/interface.md section 2.6, docs/decisions/money.md) ——
 
 export const UsageEvent = closed(
   {
@@ -996,7 +996,7 @@ export const CreditLowEvent = closed(
   },
 );
 
-// —— Operations (docs/decisions.md section 13) ——
+// —— Operations (docs/decisions/health.md) ——
 
 export const Health = closed(
   { status: Type.Literal("ok") },

@@ -8,7 +8,7 @@ import {
 import type { InstalledModel } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
 
-/** What a model can do, and its limits: the data of a `GET /v1/models` entry (docs/decisions.md section 6). */
+/** What a model can do, and its limits: the data of a `GET /v1/models` entry (docs/decisions/models.md). */
 export type ModelDescription = {
   /** Modes that at least one of its languages has, in the order of `MODES`. */
   modes: Mode[];

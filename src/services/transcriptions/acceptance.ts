@@ -66,7 +66,7 @@ export type AcceptanceDeps = {
   estimateNextStartSeconds: (organizationId: string) => number;
 };
 
-/** What identifies a request under an idempotency key, with defaults filled in (docs/decisions.md section 9). */
+/** What identifies a request under an idempotency key, with defaults filled in (docs/decisions/idempotency.md). */
 export type RequestIdentity = {
   model: Pick<InstalledModel, "id">;
   /** True when the request named the model; false when it uses the default. */
@@ -106,7 +106,7 @@ export function isSameRequest(left: string, right: string): boolean {
 }
 
 /**
- * Checks a request from "announced capability" to "mode" in the order of docs/decisions.md section 2.
+ * Checks a request from "announced capability" to "mode" in the order of docs/decisions/order-of-checks.md.
  *
  * @returns the request's model
  * @throws AppError `capability_unavailable`, `invalid_request` (detail `model`), `capacity_unavailable` without a
@@ -158,7 +158,7 @@ export function findReplay(
 
 /**
  * Accepts work in one transaction: it writes idempotency key, reservation and record, or nothing. It checks in the order
- * of docs/decisions.md section 2. The request's own values have been checked before.
+ * of docs/decisions/order-of-checks.md. The request's own values have been checked before.
  */
 export function acceptTranscription(deps: AcceptanceDeps, caller: Caller, input: AcceptInput): Accepted {
   const ages = input.idempotency && deps.ages();

@@ -49,9 +49,9 @@ const TRIGGERS = {
 
 /**
  * Ends a transcription inside the caller's transaction: state, result, charge, usage event and webhook
- * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7). Without a result only
- * the audio is charged whose text a stream has sent before. The chunks of a long recording stay: they mean nothing any
- * more, and each round of retention removes them.
+ * event together, or nothing (docs/interface.md section 3.1; docs/decisions/transcriptions.md and
+ * docs/decisions/money.md). Without a result only the audio is charged whose text a stream has sent before. The chunks
+ * of a long recording stay: they mean nothing any more, and each round of retention removes them.
  *
  * @param nowMs when it ends, epoch milliseconds
  * @param timeZone IANA name of the zone whose calendar day the charge counts for

@@ -102,7 +102,7 @@ export type TranscriptionService = {
    */
   list(caller: Caller, query: TranscriptionQuery): TranscriptionPage;
   /**
-   * Returns the result of a completed or partial transcription (docs/decisions.md section 4).
+   * Returns the result of a completed or partial transcription (docs/decisions/transcriptions.md).
    *
    * @throws AppError `result_not_ready` while it is unfinished, `content_deleted`, `conflict` when it failed or was
    *   cancelled

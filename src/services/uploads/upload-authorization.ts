@@ -7,7 +7,7 @@ import type { UploadContext } from "./upload-context.ts";
 import { expireUpload } from "./upload-expiry.ts";
 
 /**
- * Finds the upload that a token belongs to (docs/decisions.md section 5).
+ * Finds the upload that a token belongs to (docs/decisions/uploads.md).
  *
  * @throws AppError `unauthorized` for an unknown upload, a wrong token, and once the key that made the upload is
  *   revoked, expired or held back by a restore; `organization_disabled`

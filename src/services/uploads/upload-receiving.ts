@@ -281,7 +281,7 @@ export function requireReceiving(upload: UploadRow): UploadRow {
   return upload;
 }
 
-/** Makes the error that says why an upload was rejected (docs/decisions.md section 5). */
+/** Makes the error that says why an upload was rejected (docs/decisions/uploads.md). */
 export function rejectionOf(upload: UploadRow): AppError {
   return new AppError(
     upload.errorCode ?? "upload_rejected",

@@ -61,8 +61,8 @@ export function createVerifier(context: UploadContext): Verifier {
   }
 
   /**
-   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full or the
-   * database is locked. The promise never rejects.
+   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full or
+   * the database is locked. The promise never rejects.
    */
   async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
     const earlier = failures.get(upload.id);
@@ -131,7 +131,7 @@ export function createVerifier(context: UploadContext): Verifier {
   };
 }
 
-/** Checks size and declared SHA-256, and decodes the file to its end (docs/decisions.md section 5). */
+/** Checks size and declared SHA-256, and decodes the file to its end (docs/decisions/uploads.md). */
 async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
   const { database } = context;
   const { store } = database;

@@ -39,7 +39,7 @@ export type { UploadDeps } from "./upload-context.ts";
 export type { CreatedUpload } from "./upload-creation.ts";
 
 /**
- * Uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions.md section 5). Each part has its own users:
+ * Uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions/uploads.md). Each part has its own users:
  * clients with a key, clients with an upload token, transcriptions, and the server itself.
  */
 export type UploadService = ClientUploads & StorageUploads & AudioOfUploads & UploadUpkeep;

@@ -28,7 +28,7 @@ const STORED: Readonly<Record<string, NonNullable<Verdict["stored"]>>> = {
   "transcribeAudio 200": "synchronous",
   "createWebhookEndpoint 201": "endpoints",
 };
-/** Statuses of the storage addresses other than PUT: those of tus 1.0, its extensions, and docs/decisions.md. */
+/** Statuses of the storage addresses other than PUT: those of tus 1.0, its extensions, and docs/decisions/uploads.md. */
 const STORAGE_STATUSES = new Set([
   200, 201, 204, 400, 401, 404, 405, 409, 410, 412, 413, 415, 422, 460, 501, 503,
 ]);

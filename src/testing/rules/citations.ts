@@ -4,8 +4,14 @@ import { ROOT, readDocument, sectionsOf } from "./documents.ts";
 
 const NUMBER = String.raw`\d+(?:\.\d+)*`;
 const LIST = `${NUMBER}(?:(?:, | and | to )${NUMBER})*`;
-/** Matches `docs/decisions.md section 5`, and several sections: `docs/interface.md sections 2.1 to 2.3 and 4.1`. */
-const CITATION = new RegExp(String.raw`\bdocs/(\w+)\.md(?: sections? (${LIST})(?:, "([^"]+)")?)?`, "g");
+/**
+ * Matches `docs/interface.md section 5`, several sections (`docs/interface.md sections 2.1 to 2.3 and 4.1`), a title
+ * (`docs/decisions/transcriptions.md, "Warnings"`) and a whole page (`docs/decisions/money.md`).
+ */
+const CITATION = new RegExp(
+  String.raw`\bdocs/([\w-]+(?:/[\w-]+)*)\.md(?: sections? (${LIST}))?(?:, "([^"]+)")?`,
+  "g",
+);
 const OWN_CITATION = new RegExp(String.raw`(?<!\.md |RFC \d+ )\bsections? (${LIST})`, "g");
 const MARKDOWN_FILE = /(?<![\w/.-])((?:\.{1,2}\/)*[\w-]+(?:\/[\w-]+)*\.md)\b/g;
 const LINK = /\]\(([^)\s]+)\)/g;
@@ -60,12 +66,14 @@ function problemsOfCitation(
 ): string[] {
   const path = `docs/${document}.md`;
   if (!existsSync(join(ROOT, path))) return [`there is no ${path}`];
-  if (list === undefined) return mayNameWhole ? [] : [`${cited} names no section`];
   const sections = sectionsOf(readDocument(path));
+  // A page about one subject has no numbers, and may be cited whole.
+  const isNumbered = sections.some(({ number }) => number !== "");
+  if (list === undefined && isNumbered && !mayNameWhole) return [`${cited} names no section`];
   const isMissing = (number: string) => sections.every((section) => section.number !== number);
   return [
-    ...numbersIn(list)
-      .filter(isMissing)
+    ...numbersIn(list ?? "")
+      .filter((number) => number !== "" && isMissing(number))
       .map((number) => `${path} has no section ${number}`),
     ...(title === undefined ||
     sections.some((section) => section.title.replaceAll("`", "") === title.replaceAll("`", ""))

@@ -41,11 +41,13 @@ import { TEST_VARIABLES } from "./test-variables.ts";
 /** Compares the tables of docs/ with the code. Where they differ, either of them may be wrong. */
 
 const INTERFACE = "docs/interface.md";
-const DECISIONS = "docs/decisions.md";
+/** The page of a subject that the interface leaves open. */
+const decisions = (subject: string) => `docs/decisions/${subject}.md`;
 
 /** Returns the rows of a table without code marks. */
 function rowsOf(path: string, section: string, ...header: string[]): string[][] {
-  const { rows } = tableOf(sectionOf(path, section), ...header);
+  const found = /^[\d.]+$/.test(section) ? sectionOf(path, section) : namedSection(path, section);
+  const { rows } = tableOf(found, ...header);
   return rows.map((cells) => cells.slice(0, header.length).map((cell) => cell.replaceAll("`", "")));
 }
 
@@ -82,21 +84,21 @@ const RESOURCES: [path: string, section: string, nth: number, schema: TObject][]
   [INTERFACE, "4.13", 0, schemas.WebhookEndpointCreate],
   [INTERFACE, "6", 0, schemas.WebhookEvent],
   [INTERFACE, "7", 0, schemas.ErrorObject],
-  [DECISIONS, "6", 0, schemas.Model],
-  [DECISIONS, "7", 0, schemas.UsageEvent],
-  [DECISIONS, "The event `credit.low`", 0, schemas.CreditLowEvent],
+  [decisions("models"), "Fields of a model", 0, schemas.Model],
+  [decisions("money"), "Usage event", 0, schemas.UsageEvent],
+  [decisions("webhooks"), "The event `credit.low`", 0, schemas.CreditLowEvent],
 ] as unknown as [string, string, number, TObject][];
 
 /** Long lists of values are written in one place, and other places name them. */
 const WRITTEN_ELSEWHERE: [words: readonly string[], citation: RegExp][] = [
   [ERROR_CODES, /of section 7|of this section/],
   [TRANSCRIPTION_STATES, /section 3\.1/],
-  [WARNINGS, /docs\/decisions\.md section 4/],
+  [WARNINGS, /docs\/decisions\/transcriptions\.md, "Warnings"/],
 ];
 
 describe("docs/interface.md", () => {
   test.each(RESOURCES)("%s section %s, table of fields %i", (path, section, nth, schema) => {
-    const { text } = /^[\d.]+$/.test(section) ? sectionOf(path, section) : namedSection(section);
+    const { text } = /^[\d.]+$/.test(section) ? sectionOf(path, section) : namedSection(path, section);
     const tables = tablesOf(text).filter(({ header }) => header[0] === "Field");
     const rows = tables[nth]?.rows ?? [];
     const fields = fieldsOf(schema);
@@ -193,40 +195,45 @@ function describedEndpoints() {
 
 /** Returns the table of endpoints that the contract does not have. */
 function furtherEndpoints(): string[][] {
-  const { rows } = tableOf(namedSection("Further endpoints"), "Endpoint", "Scope", "Statuses", "Codes");
+  const { rows } = tableOf(
+    namedSection(decisions("extensions"), "Further endpoints"),
+    "Endpoint",
+    "Scope",
+    "Statuses",
+    "Codes",
+  );
   return rows.map((cells) => cells.map((cell) => cell.replaceAll("`", "")));
 }
 
 /** Finds a section that has a title and no number. */
-function namedSection(wanted: string): Section {
-  const found = sectionsOf(readDocument(DECISIONS)).find(({ title }) => title === wanted);
-  if (!found) throw new Error(`${DECISIONS} has no section ${wanted}`);
+function namedSection(path: string, wanted: string): Section {
+  const found = sectionsOf(readDocument(path)).find(({ title }) => title === wanted);
+  if (!found) throw new Error(`${path} has no section ${wanted}`);
   return found;
 }
 
 const byTitle = (a: { title: string }, b: { title: string }) => (a.title < b.title ? -1 : 1);
 const firstCells = (rows: string[][]) => rows.map(([cell = ""]) => cell);
 
-describe("docs/decisions.md", () => {
-  test("section 1 has every prefix of identifiers", () => {
-    expect(rowsOf(DECISIONS, "1", "Kind of identifier", "Prefix").map(([, prefix]) => prefix)).toEqual(
-      Object.values(ID_PREFIXES),
-    );
+describe("docs/decisions/", () => {
+  test("the page of conventions has every prefix of identifiers", () => {
+    const rows = rowsOf(decisions("conventions"), "Identifiers", "Kind of identifier", "Prefix");
+    expect(rows.map(([, prefix]) => prefix)).toEqual(Object.values(ID_PREFIXES));
   });
 
-  test("sections 3, 4, 6, 7 and 13 have every scope, warning, reason, capability, kind of ledger entry and act", () => {
-    expect(firstCells(rowsOf(DECISIONS, "3", "Scope"))).toEqual([...SCOPES]);
-    expect(firstCells(rowsOf(DECISIONS, "6", "Capability"))).toEqual([...CAPABILITIES]);
-    expect(firstCells(rowsOf(DECISIONS, "7", "Ledger entry"))).toEqual([...LEDGER_KINDS]);
-    expect(firstCells(rowsOf(DECISIONS, "13", "Act"))).toEqual([...AUDIT_ACTIONS]);
-    const warnings = namedSection("Warnings");
+  test("has every scope, warning, reason, capability, kind of ledger entry and act", () => {
+    expect(firstCells(rowsOf(decisions("keys"), "Keys and scopes", "Scope"))).toEqual([...SCOPES]);
+    expect(firstCells(rowsOf(decisions("models"), "Capabilities", "Capability"))).toEqual([...CAPABILITIES]);
+    expect(firstCells(rowsOf(decisions("money"), "The ledger", "Ledger entry"))).toEqual([...LEDGER_KINDS]);
+    expect(firstCells(rowsOf(decisions("audit-log"), "Acts", "Act"))).toEqual([...AUDIT_ACTIONS]);
+    const warnings = namedSection(decisions("transcriptions"), "Warnings");
     expect(tableOf(warnings, "Warning").rows.map(([cell = ""]) => codesIn(cell)[0])).toEqual([...WARNINGS]);
-    const result = tableOf(namedSection("Result"), "Topic").rows.map(([cell = ""]) => cell);
-    for (const reason of GAP_REASONS) expect(result).toContain(`gap \`${reason}\``);
+    const result = tableOf(namedSection(decisions("transcriptions"), "Result"), "Topic").rows;
+    for (const reason of GAP_REASONS) expect(firstCells(result)).toContain(`gap \`${reason}\``);
   });
 
-  test("section 6 has every key of a manifest, and which are needed", () => {
-    const rows = rowsOf(DECISIONS, "6", "Key", "Required");
+  test("the page of models has every key of a manifest, and which are needed", () => {
+    const rows = rowsOf(decisions("models"), "Manifests", "Key", "Required");
     expect(firstCells(rows).sort()).toEqual([...MANIFEST_KEYS].sort());
     const problem = (source: string) => {
       try {
@@ -254,7 +261,7 @@ describe("docs/decisions.md", () => {
     expect(problem(MANIFEST_TOP + MANIFEST_LANGUAGE)).toBe("");
   });
 
-  test("section 14 has every further endpoint with its scope, statuses and codes", () => {
+  test("the page of extensions has every further endpoint with its scope, statuses and codes", () => {
     const common = codesIn(sectionOf(INTERFACE, "4").text).filter((code) => code in ERROR_TABLE);
     const described = describedEndpoints();
     const rows = furtherEndpoints().map(([title, scope, statuses, codes]) => ({
@@ -265,10 +272,10 @@ describe("docs/decisions.md", () => {
     expect(rows as unknown[]).toEqual(found);
   });
 
-  test("section 10 has every wait between attempts", () => {
-    expect(asLines(rowsOf(DECISIONS, "10", "Attempt", "Seconds after the one before"))).toEqual(
-      asLines(RETRY_DELAYS_SECONDS.map((seconds, index) => [String(index + 2), String(seconds)])),
-    );
+  test("the page of webhooks has every wait between attempts", () => {
+    expect(
+      asLines(rowsOf(decisions("webhooks"), "Sending", "Attempt", "Seconds after the one before")),
+    ).toEqual(asLines(RETRY_DELAYS_SECONDS.map((seconds, index) => [String(index + 2), String(seconds)])));
   });
 });
 
@@ -319,8 +326,8 @@ const C_NAMES = new Set(
     .flatMap((name) => readDocument(join("src/native", name)).match(/\bSHRUTI_[A-Z]+[A-Z_]*/g) ?? []),
 );
 
-test("docs/decisions.md names the settings that a reload takes over, and no others", () => {
-  const [, row = ""] = /^\| taken over \| (.*) \|$/m.exec(readDocument(DECISIONS)) ?? [];
+test("docs/decisions/config.md names the settings that a reload takes over, and no others", () => {
+  const [, row = ""] = /^\| taken over \| (.*) \|$/m.exec(readDocument(decisions("config"))) ?? [];
   const excepted = [...row.matchAll(/ but `([a-z]+\.[a-z_]+)`/g)].map(([, name]) => name);
   const sections = [...row.matchAll(/`\[([a-z]+)\]`/g)].flatMap(([, section = ""]) =>
     Object.keys(CONFIG_SCHEMA[section as keyof typeof CONFIG_SCHEMA]).map((name) => `${section}.${name}`),

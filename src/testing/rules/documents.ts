@@ -18,13 +18,9 @@ export function readDocument(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");
 }
 
-/** Returns the paths of all pages of the manual from the repository's folder. */
+/** Returns the paths of all pages of the manual from the repository's folder, sorted. */
 export function manualPages(): string[] {
-  return pagesIn("docs/manual");
-}
-
-/** Returns the paths of a folder's Markdown files from the repository's folder, sorted. */
-export function pagesIn(folder: string): string[] {
+  const folder = "docs/manual";
   return readdirSync(join(ROOT, folder))
     .filter((name) => name.endsWith(".md"))
     .map((name) => `${folder}/${name}`)

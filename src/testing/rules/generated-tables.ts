@@ -14,7 +14,6 @@ export type GeneratedTable = {
 
 /** @param metricsText body of `GET /metrics` */
 export function generatedTables(metricsText: string): GeneratedTable[] {
-  const decisions = { path: "docs/decisions.md" };
   return [
     {
       name: "errors",
@@ -25,23 +24,33 @@ export function generatedTables(metricsText: string): GeneratedTable[] {
       ),
     },
     {
-      ...decisions,
       name: "limits",
+      path: "docs/decisions/limits.md",
       header: "| Limit's setting | Default | Allowed | Meaning |",
       rows: settings((section) => section === "limits").map(([name, one]) =>
         row(`\`${name}\``, defaultOf(one), allowedBy(one), one.help),
       ),
     },
-    { ...decisions, name: "commands", header: "| Command | Options |", rows: commandRows() },
     {
-      ...decisions,
+      name: "commands",
+      path: "docs/decisions/commands.md",
+      header: "| Command | Options |",
+      rows: commandRows(),
+    },
+    {
       name: "settings",
+      path: "docs/decisions/config.md",
       header: "| Setting | Default | Allowed |",
       rows: settings((section) => section !== "limits").map(([name, one]) =>
         row(`\`${name}\``, defaultOf(one), allowedBy(one)),
       ),
     },
-    { ...decisions, name: "metrics", header: "| Metric | Type |", rows: metricRows(metricsText) },
+    {
+      name: "metrics",
+      path: "docs/decisions/health.md",
+      header: "| Metric | Type |",
+      rows: metricRows(metricsText),
+    },
   ];
 }
 
