@@ -4,9 +4,10 @@ import type { TrialVerdict } from "./trial.ts";
 
 /**
  * In which letters a model writes a language that it may know better in another script: in the language's `own` alone, in
- * `either`, or in the `other` alone. Those of the other script are rewritten afterwards.
+ * these alone after a sentence in them (`prompted`), in `either`, or in the `other` alone. Those of the other script are
+ * rewritten afterwards.
  */
-export const LETTER_WAYS = ["own", "either", "other"] as const;
+export const LETTER_WAYS = ["own", "prompted", "either", "other"] as const;
 export type LetterWay = (typeof LETTER_WAYS)[number];
 
 /** A language that a model knows, and the modes that it has in it. */
@@ -20,7 +21,7 @@ export type ModelLanguage = {
   tokenSpan?: TokenSpan;
   /** What the trial has found when the model was added; left out: it was not tried in this language. */
   trial?: TrialVerdict;
-  /** Only of whisper. Left out: `either`. Only Hindi has another script, which is that of Urdu. */
+  /** Only of whisper. Left out: `either`. Only Hindi has another script, which is that of Urdu; elsewhere `either` is `own`. */
   letters?: LetterWay;
 };
 

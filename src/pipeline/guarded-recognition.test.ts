@@ -334,4 +334,19 @@ describe("settings", () => {
     });
     expect(settings.initialPrompt).toBeUndefined();
   });
+
+  test("have a sentence in the language's own letters where the manifest says so", () => {
+    const languages = [{ code: "hi", name: "Hindi", modes: ["native" as const], letters: "prompted" as const }];
+    const prompted = { ...model, languages };
+    expect(whisperSettings(request, model).initialPrompt).toBeUndefined();
+    const { initialPrompt = "", heldBack = "" } = whisperSettings(request, prompted);
+    expect(initialPrompt).toMatch(/^[\p{Script=Devanagari}\p{P}\s]+$/u);
+    // Letters of Urdu are held back, which they are not otherwise.
+    expect("م").toMatch(new RegExp(heldBack, "u"));
+    expect("م").not.toMatch(new RegExp(whisperSettings(request, model).heldBack ?? "", "u"));
+    const codemix = whisperSettings({ ...request, mode: "codemix" }, prompted).initialPrompt;
+    expect(codemix).toMatch(/order/);
+    const takesNone = { ...prompted, decoding: { whisper: { acceptsPrompt: false } } };
+    expect(whisperSettings(request, takesNone).initialPrompt).toBeUndefined();
+  });
 });

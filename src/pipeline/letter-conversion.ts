@@ -1,6 +1,7 @@
 import type { Script } from "../domain/languages.ts";
 import type { ModelLanguage, ModelManifest } from "../domain/model.ts";
 import { devanagariOfUrdu } from "./urdu-letters.ts";
+import { ownSentenceOf } from "./wording.ts";
 
 type Convert = (text: string) => string;
 
@@ -21,12 +22,20 @@ const OTHER_SCRIPTS: Readonly<
 export type LetterChoice = Required<Pick<ModelLanguage, "letters">> & Pick<ModelLanguage, "decoderLanguage">;
 
 /**
- * Returns the choices that a manifest can have instead of `either`, the default. Only languages with a second script have
- * any.
+ * Returns the choices that a manifest can have instead of `either`, the default, those that cost more first: a sentence in
+ * the language's letters, where one is known, and those of a language with a second script.
+ *
+ * @param takesPrompts false: the model must not be given a sentence
  */
-export function letterChoicesOf(language: string): readonly LetterChoice[] {
+export function letterChoicesOf(language: string, takesPrompts: boolean): readonly LetterChoice[] {
   const scripts = OTHER_SCRIPTS[language];
-  return scripts ? [{ letters: "own" }, { letters: "other", decoderLanguage: scripts.otherLanguage }] : [];
+  const hasSentence = takesPrompts && ownSentenceOf(language) !== undefined;
+  return [
+    ...(hasSentence ? [{ letters: "prompted" } as const] : []),
+    ...(scripts
+      ? [{ letters: "own" } as const, { letters: "other", decoderLanguage: scripts.otherLanguage } as const]
+      : []),
+  ];
 }
 
 /** Returns undefined where a language has no other script, or the manifest of the model leaves it out. */
@@ -36,7 +45,7 @@ export function conversionOf(
 ): Conversion | undefined {
   const way = model.languages.find(({ code }) => code === language)?.letters ?? "either";
   const scripts = OTHER_SCRIPTS[language];
-  if (!scripts || way === "own") return undefined;
+  if (!scripts || way === "own" || way === "prompted") return undefined;
   const { own, other, convert } = scripts;
   return { scripts: way === "other" ? [other] : [own, other], convert };
 }

@@ -38,5 +38,6 @@ test("the manifest chooses the scripts of Hindi, and other languages have no oth
   expect(conversionOf("hi", model("either"))?.scripts).toEqual(["Devanagari", "Arabic"]);
   expect(conversionOf("hi", model("other"))?.scripts).toEqual(["Arabic"]);
   expect(conversionOf("hi", model("own"))).toBeUndefined();
+  expect(conversionOf("hi", model("prompted"))).toBeUndefined();
   expect(conversionOf("ur", model())).toBeUndefined();
 });

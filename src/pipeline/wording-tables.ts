@@ -10,6 +10,8 @@ export type LanguageWording = {
   loanWords?: Readonly<Record<string, string>>;
   /** A code-mixed sentence for the prompt, in which English words have Latin letters. */
   codemixPrompt?: string;
+  /** An ordinary sentence in the language's own letters, for the prompt. */
+  ownSentence?: string;
 };
 
 /**
@@ -109,6 +111,7 @@ const LANGUAGE_WORDING: Readonly<Record<string, Omit<LanguageWording, "fillers">
     neverDoubled: ["का", "के", "को", "ने", "में", "मैं"],
     loanWords: HINDI_LOANS,
     codemixPrompt: "मेरा order number check करो, payment online हो गया है और delivery time पर चाहिए।",
+    ownSentence: "मेरा नाम राम है और मैं दिल्ली में रहता हूँ। कल हम लोग बाज़ार गए थे, वहाँ बहुत भीड़ थी।",
   },
   bn: {
     neverDoubled: ["আমি", "এবং", "কিন্তু"],
@@ -221,6 +224,7 @@ const LANGUAGE_WORDING: Readonly<Record<string, Omit<LanguageWording, "fillers">
       हॉस्पिटल: "hospital",
     },
     codemixPrompt: "माझा order number check करा, payment online झाले आहे आणि delivery time वर हवी आहे.",
+    ownSentence: "माझे नाव राम आहे आणि मी पुण्यात राहतो. काल आम्ही बाजारात गेलो होतो, तिथे खूप गर्दी होती.",
   },
   gu: {
     neverDoubled: ["હું", "અને", "પણ"],

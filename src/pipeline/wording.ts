@@ -282,6 +282,11 @@ export function promptFor(language: string, mode: Mode): string | undefined {
   return wordingOf(language, scriptsOf(language)).codemixPrompt;
 }
 
+/** Returns a sentence in the language's own letters, for models that write others without it; undefined: none is known. */
+export function ownSentenceOf(language: string): string | undefined {
+  return wordingOf(language, scriptsOf(language)).ownSentence;
+}
+
 /** Reports whether a text has a letter of a script that the mode excludes. */
 export function hasForeignScript(text: string, language: string, mode: Mode): boolean {
   if (!languageOf(language)) return false;

@@ -16,8 +16,8 @@ export function withLetters(
 }
 
 /**
- * Finds the letters in which a model writes a sample with the fewest errors: those of the language alone, or those of
- * another script, which are rewritten.
+ * Finds the letters in which a model writes a sample with the fewest errors: those of the language alone, the
+ * same after a sentence in them, or those of another script, which are rewritten.
  *
  * @param heard what it writes without a choice
  * @param hear recognizes the sample with a model; undefined: the time was over
@@ -34,7 +34,7 @@ export async function bestLetters(
   if (isChosen || engineOf(model.family) !== "whisper") return undefined;
   let best: LetterChoice | undefined;
   let mostErrors = characterErrorRate(said, heard, language) - CLEARLY_FEWER;
-  for (const choice of letterChoicesOf(language)) {
+  for (const choice of letterChoicesOf(language, model.decoding.whisper?.acceptsPrompt !== false)) {
     const text = await hear(withLetters(model, language, choice));
     if (text === undefined) break;
     const errors = characterErrorRate(said, text, language);

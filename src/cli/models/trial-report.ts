@@ -1,3 +1,4 @@
+import type { LetterWay } from "../../domain/model.ts";
 import { VERDICT_WORDS } from "../../domain/trial.ts";
 import type { TrialFindings } from "../../services/models/model-adding.ts";
 import { renderTable } from "../frame/output.ts";
@@ -59,13 +60,17 @@ export function describeTrial(report: TrialReport): string[] {
   return lines;
 }
 
+const WRITTEN: Record<LetterWay, string> = {
+  own: "in its own letters alone",
+  prompted: "in its own letters alone, after a sentence in them",
+  either: "in letters of either script",
+  other: "in letters of another script, which are rewritten",
+};
+
 /** Says which letters the trial has chosen for a language, and from what kind of sample. */
 function describeLetters({ language, voice, letters }: LanguageTrial): string[] {
   if (!letters) return [];
-  const where =
-    letters.letters === "own"
-      ? "in its own letters alone"
-      : "in letters of another script, which are rewritten";
+  const where = WRITTEN[letters.letters];
   const sample = voice === "person" ? "a person" : "a synthetic voice";
   const code =
     letters.decoderLanguage === undefined ? "" : `, decoder_language = "${letters.decoderLanguage}"`;

@@ -3,7 +3,7 @@ import type { RecognizerSettings } from "../../domain/recognition.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
 import { conversionOf } from "../letter-conversion.ts";
-import { heldBackCharacter, promptFor } from "../wording.ts";
+import { heldBackCharacter, ownSentenceOf, promptFor } from "../wording.ts";
 import type { ModelFamily } from "./family.ts";
 
 /** whisper.cpp treats sound of exactly this length as one window. */
@@ -34,7 +34,9 @@ export function whisperSettings(
   const { whisper = {} } = model.decoding;
   const beamSize = whisper.beamSize ?? 1;
   const heldBack = heldBackCharacter(language, mode, conversionOf(language, model)?.scripts);
-  const initialPrompt = whisper.acceptsPrompt === false ? undefined : promptFor(language, mode);
+  const isPrompted = model.languages.find(({ code }) => code === language)?.letters === "prompted";
+  const sentence = promptFor(language, mode) ?? (isPrompted ? ownSentenceOf(language) : undefined);
+  const initialPrompt = whisper.acceptsPrompt === false ? undefined : sentence;
   return {
     language: modelLanguageOf(model, language),
     strategy: beamSize > 1 ? { name: "beam", beamSize, bestOf: beamSize } : { name: "greedy", bestOf: 1 },
