@@ -336,7 +336,9 @@ describe("settings", () => {
   });
 
   test("have a sentence in the language's own letters where the manifest says so", () => {
-    const languages = [{ code: "hi", name: "Hindi", modes: ["native" as const], letters: "prompted" as const }];
+    const languages = [
+      { code: "hi", name: "Hindi", modes: ["native" as const], letters: "prompted" as const },
+    ];
     const prompted = { ...model, languages };
     expect(whisperSettings(request, model).initialPrompt).toBeUndefined();
     const { initialPrompt = "", heldBack = "" } = whisperSettings(request, prompted);

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import type { LetterWay } from "../domain/model.ts";
 import { conversionOf } from "./letter-conversion.ts";
 import { devanagariOfUrdu } from "./urdu-letters.ts";
 
-const model = (letters?: "own" | "either" | "other") => ({
+const model = (letters?: LetterWay) => ({
   languages: [{ code: "hi", name: "Hindi", modes: ["native" as const], ...(letters ? { letters } : {}) }],
 });
 
