@@ -117,13 +117,13 @@ describe("sizing", () => {
       { workers: 5, lanes: 2, threads: 1 },
     ],
     [
-      "a step of eight chunks on a GPU, with few cores as well, whatever threads the config sets",
+      "four lanes of eight chunks on a GPU, with few cores as well, whatever threads the config sets",
       [
         { workers: "auto", threads_per_worker: 2 },
-        { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 8 * GIB },
+        { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 16 * GIB },
         { bytes: GIB, stateBytes: GIB / 4, sharing: SHARING },
       ],
-      { workers: 8, lanes: 1, threads: 2, isOnGpu: true },
+      { workers: 32, lanes: 4, threads: 2, isOnGpu: true },
     ],
     [
       "no more of them than there is memory for on the GPU",
@@ -159,7 +159,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 80 * GIB },
         { bytes: 3 * GIB, sharing: { onProcessor: false, onGpu: true } },
       ],
-      { workers: 8, lanes: 1, threads: undefined, isOnGpu: true },
+      { workers: 32, lanes: 4, threads: undefined, isOnGpu: true },
     ],
     [
       "steps are shared on the processor alone",
@@ -188,7 +188,7 @@ describe("sizing", () => {
 test("a model's memory on a GPU is that of its weights and of all its chunks", () => {
   const machine = { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 24 * GIB };
   const needs = { bytes: GIB, stateBytes: GIB / 8, encoderBytes: GIB / 8, sharing: SHARING };
-  expect(bytesOnGpu(auto, machine, needs)).toBe(3 * GIB);
+  expect(bytesOnGpu(auto, machine, needs)).toBe(9 * GIB);
   expect(bytesOnGpu(auto, { ...machine, gpuFreeBytes: GIB / 2 }, needs)).toBeUndefined();
   expect(bytesOnGpu(auto, { ...machine, gpuFreeBytes: undefined }, needs)).toBeUndefined();
 });
