@@ -1,5 +1,5 @@
 import type { YieldToLoop } from "./diarize-tracks.ts";
-import { product } from "./neural-linkage.ts";
+import { rowOf } from "./neural-linkage.ts";
 import type { VoiceTree } from "./neural-voices.ts";
 
 /**
@@ -27,7 +27,7 @@ const LEAST_PAIRS = 10;
  * @param clusters the cluster of each linked voice, from 0; −1: it belongs to none
  */
 export async function compareClusters(
-  { linked, linkedAt, windows, windowsApart }: VoiceTree,
+  { distances, linkedAt, windows, windowsApart }: VoiceTree,
   clusters: Int32Array,
   yieldToLoop: YieldToLoop,
 ): Promise<ClusterDistances> {
@@ -35,15 +35,15 @@ export async function compareClusters(
   const sums = new Float64Array(count * count);
   const pairs = new Float64Array(count * count);
   const windowOf = (index: number) => windows[linkedAt[index] ?? 0] ?? 0;
-  for (const [index, one] of linked.entries()) {
+  for (let index = 0; index < distances.count; index++) {
     const its = clusters[index] ?? -1;
-    for (let before = 0; before < index; before++) {
-      const theirs = clusters[before] ?? -1;
-      const isApart = windowOf(index) - windowOf(before) >= windowsApart;
-      if (its < 0 || theirs < 0 || (its === theirs && !isApart)) continue;
-      const distance = Math.max(0, 1 - product(one, linked[before] ?? one));
+    const row = rowOf(index, distances.count);
+    for (let later = index + 1; its >= 0 && later < distances.count; later++) {
+      const theirs = clusters[later] ?? -1;
+      const isApart = windowOf(later) - windowOf(index) >= windowsApart;
+      if (theirs < 0 || (its === theirs && !isApart)) continue;
       const place = its < theirs ? its * count + theirs : theirs * count + its;
-      sums[place] = (sums[place] ?? 0) + distance;
+      sums[place] = (sums[place] ?? 0) + (distances.values[row + later] ?? 0);
       pairs[place] = (pairs[place] ?? 0) + 1;
     }
     await yieldToLoop();

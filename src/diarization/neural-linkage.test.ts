@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { randomFrom } from "../testing/makers/voices.ts";
-import { clustersOf, countBelow, linkVectors, product, unitOf } from "./neural-linkage.ts";
+import { clustersOf, countBelow, distancesBetween, linkItems, product, unitOf } from "./neural-linkage.ts";
 
 const noYield = async () => undefined;
 
@@ -53,7 +53,10 @@ describe("clusters of voices", () => {
     [4, 1.4],
   ])("are those of the definition, seed %d", async (seed, below) => {
     const vectors = makeVectors(40, 5, 0.6, seed);
-    const joints = await linkVectors(vectors, noYield);
+    const distances = await distancesBetween(vectors, noYield);
+    const before = distances.values.slice();
+    const joints = await linkItems(distances, noYield);
+    expect(distances.values).toEqual(before);
     expect(joints).toHaveLength(vectors.length - 1);
     const labels = clustersOf(joints, countBelow(joints, below));
     const expected = joinedByDefinition(vectors, below).map((set) => [...set].sort((a, b) => a - b).join());
@@ -61,7 +64,7 @@ describe("clusters of voices", () => {
   });
 
   test("are as many as wanted, numbered by their first voices", async () => {
-    const joints = await linkVectors(makeVectors(12, 3, 0.05, 9), noYield);
+    const joints = await linkItems(await distancesBetween(makeVectors(12, 3, 0.05, 9), noYield), noYield);
     expect([...clustersOf(joints, 3)]).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]);
     expect(new Set(clustersOf(joints, 1)).size).toBe(1);
     expect(new Set(clustersOf(joints, 100)).size).toBe(12);

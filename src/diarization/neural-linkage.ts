@@ -4,22 +4,30 @@ import type { YieldToLoop } from "./diarize-tracks.ts";
 export type Joint = { one: number; other: number; distance: number };
 
 /**
- * Clusters vectors bottom-up by average linkage: the distance of two clusters is the mean over all pairs of an item of
- * each, and that of two items is 1 − cosine. The algorithm follows chains of nearest neighbours (Müllner 2011, "Modern
- * hierarchical, agglomerative clustering algorithms"). Its memory is 2 bytes times the square of the number of vectors.
- *
- * @param vectors unit vectors of the same length
- * @returns one joint less than vectors, in order of the distance
+ * The distances of items from each other: those of the first from all others, then those of the second from all after it,
+ * and so on. They take 2 bytes times the square of the number of items.
  */
-export async function linkVectors(
-  vectors: readonly Float32Array[],
+export type PairDistances = { count: number; values: Float32Array };
+
+/** Returns where the distances of an item from those after it begin, less the number of the item itself and 1. */
+export function rowOf(item: number, count: number): number {
+  return (item * (2 * count - item - 1)) / 2 - item - 1;
+}
+
+/**
+ * Clusters items bottom-up by average linkage: the distance of two clusters is the mean over all pairs of an item of
+ * each. The algorithm follows chains of nearest neighbours (Müllner 2011, "Modern hierarchical, agglomerative clustering
+ * algorithms"). It works on a copy of the distances.
+ *
+ * @returns one joint less than items, in order of the distance
+ */
+export async function linkItems(
+  { count, values }: PairDistances,
   yieldToLoop: YieldToLoop,
 ): Promise<Joint[]> {
-  const count = vectors.length;
-  const distances = await distancesBetween(vectors, yieldToLoop);
-  const at = (one: number, other: number) => (one < other ? rowOf(one) + other : rowOf(other) + one);
-  // Where the distances of an item to those after it begin, less the number of the first of them.
-  const rowOf = (item: number) => (item * (2 * count - item - 1)) / 2 - item - 1;
+  const distances = values.slice();
+  const at = (one: number, other: number) =>
+    one < other ? rowOf(one, count) + other : rowOf(other, count) + one;
   const left = Array.from({ length: count }, (_, item) => item);
   const sizes = new Uint32Array(count).fill(1);
   const joints: Joint[] = [];
@@ -58,11 +66,15 @@ export async function linkVectors(
   return joints.sort((one, other) => one.distance - other.distance);
 }
 
-/** Returns the distance of each pair of vectors: those of the first, then the rest of those of the second, and so on. */
-async function distancesBetween(
+/**
+ * Computes the distance of each pair of vectors, which is 1 − cosine.
+ *
+ * @param units unit vectors of the same length
+ */
+export async function distancesBetween(
   units: readonly Float32Array[],
   yieldToLoop: YieldToLoop,
-): Promise<Float32Array> {
+): Promise<PairDistances> {
   const distances = new Float32Array((units.length * (units.length - 1)) / 2);
   let filled = 0;
   for (const [index, one] of units.entries()) {
@@ -71,7 +83,7 @@ async function distancesBetween(
     }
     await yieldToLoop();
   }
-  return distances;
+  return { count: units.length, values: distances };
 }
 
 export function unitOf(vector: Float32Array): Float32Array {

@@ -1,6 +1,7 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { SpeakerTurn } from "./job.ts";
 import type { SegmentationInfo } from "./neural-models.ts";
+import { firstFrameOf } from "./neural-sharing.ts";
 import type { HeardTrack } from "./neural-windows.ts";
 
 /** sherpa-onnx's defaults: turns up to this length are dropped, and pauses up to this length within a turn are filled. */
@@ -69,9 +70,9 @@ function peopleByWindow({ windows, voices }: HeardTrack, people: Int32Array): (n
 }
 
 /** Returns the frames of the track that a window covers; the end is exclusive. */
-function frameRange({ frameSamples }: SegmentationInfo, { shiftSamples, windows }: HeardTrack) {
-  const first = (window: number) => Math.round((window * shiftSamples) / frameSamples);
-  return { first, end: (window: number) => first(window) + (windows[window]?.length ?? 0) };
+function frameRange(info: SegmentationInfo, track: HeardTrack) {
+  const first = (window: number) => firstFrameOf(window, track, info);
+  return { first, end: (window: number) => first(window) + (track.windows[window]?.length ?? 0) };
 }
 
 /** The frames of the last window that lie after the end of the sound do not count. */

@@ -1,5 +1,12 @@
 import type { YieldToLoop } from "./diarize-tracks.ts";
-import { type Joint, linkVectors, product, unitOf } from "./neural-linkage.ts";
+import {
+  distancesBetween,
+  type Joint,
+  linkItems,
+  type PairDistances,
+  product,
+  unitOf,
+} from "./neural-linkage.ts";
 import type { SegmentationInfo } from "./neural-models.ts";
 import type { HeardTrack } from "./neural-windows.ts";
 
@@ -16,6 +23,8 @@ export type VoiceTree = {
   /** Vectors of the voices that were clustered, their time in the track in milliseconds, and how they join. */
   linked: readonly Float32Array[];
   linkedMs: readonly number[];
+  /** Cosine distances of the linked voices. */
+  distances: PairDistances;
   /** Positions of the linked voices. */
   linkedAt: readonly number[];
   /** Windows that are so far apart share no sound. */
@@ -34,7 +43,7 @@ const LEAST_PAIRS = 4;
 const USUAL_APART = 0.5;
 /** People are not nearer than this: the segmentation took one person for two. */
 const LEAST_APART = 0.35;
-/** More do not change the result. Clustering needs 2 bytes times the square of this number: 5 MB. */
+/** More do not change the result. Clustering needs 4 bytes times the square of this number: 9 MB. */
 export const MOST_LINKED = 1_500;
 
 /**
@@ -59,6 +68,7 @@ export async function growVoiceTree(
   // Each moment is heard in several windows.
   const share = Math.min(1, shiftSamples / windowSamples) * step;
   const linked = chosen.flatMap((index) => units[index] ?? []);
+  const distances = await distancesBetween(linked, yieldToLoop);
   const pairs = await pairDistances(units, aloneMs, windows, yieldToLoop);
   return {
     units,
@@ -66,9 +76,10 @@ export async function growVoiceTree(
     usable,
     linked,
     linkedMs: chosen.map((index) => (aloneMs[index] ?? 0) * share),
+    distances,
     linkedAt: chosen,
     windowsApart: Math.ceil(windowSamples / shiftSamples),
-    joints: await linkVectors(linked, yieldToLoop),
+    joints: await linkItems(distances, yieldToLoop),
     apart: pairs.length >= LEAST_PAIRS ? Math.max(LEAST_APART, medianOf(pairs)) : USUAL_APART,
   };
 }

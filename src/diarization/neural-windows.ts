@@ -1,13 +1,12 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "../native/decoder/pcm-file.ts";
+import { type AloneVoice, soundAlone, voicesAlone } from "./neural-alone.ts";
 import type { SegmentationInfo, SpeakerModels } from "./neural-models.ts";
+import { sharedVector } from "./neural-sharing.ts";
 
-/**
- * A voice that the segmentation found in a window: its number there, how long it is alone, and the vector that describes
- * it.
- */
-export type HeardVoice = { window: number; speaker: number; aloneMs: number; embedding: Float32Array };
+/** A voice of a window, and the vector that describes it. */
+export type HeardVoice = AloneVoice & { embedding: Float32Array };
 
 /** What the models heard in a track. */
 export type HeardTrack = {
@@ -26,10 +25,13 @@ export type HeardTrack = {
 const SHIFT_SHARE_IN_SHORT = 0.1;
 const SHIFT_SHARE = 0.25;
 const SHORT_SAMPLES = 60 * SAMPLE_RATE_HZ;
-/** A voice is described by the middle of its sound: the time that the net takes grows with it. */
-const MOST_SOUND_SAMPLES = 4 * SAMPLE_RATE_HZ;
-/** A voice that is alone for fewer frames cannot be described. */
-const LEAST_FRAMES_ALONE = 10;
+/**
+ * In longer tracks the net describes the voices of each second window only. Those before and after it hear all sound of a
+ * window between, so its voices have their vectors.
+ */
+const DESCRIBED_EVERY = 2;
+/** The share of the work when all windows are segmented, and those described that are. */
+const FIRST_PASS_SHARE = 0.95;
 
 export type HearingOptions = {
   signal: AbortSignal;
@@ -40,7 +42,8 @@ export type HearingOptions = {
 };
 
 /**
- * Listens to a track window by window. Each voice of a window is described by the sound in which it is alone.
+ * Listens to a track window by window. Each voice of a window is described by the sound in which it is alone, or by
+ * voices of other windows which are alone in the same sound.
  *
  * @throws the signal's reason when it is aborted; Error when a model does not fit
  */
@@ -49,33 +52,54 @@ export async function hearTrack(
   pcmPath: string,
   { signal, threads, onHeard }: HearingOptions,
 ): Promise<HeardTrack> {
-  const { windowSamples } = models.segmentation;
+  const { segmentation } = models;
   const file = await open(pcmPath, "r");
   try {
     const samples = Math.floor((await file.stat()).size / PCM_BYTES_PER_SAMPLE);
-    const shiftShare = samples < SHORT_SAMPLES ? SHIFT_SHARE_IN_SHORT : SHIFT_SHARE;
-    const shiftSamples = Math.max(1, Math.floor(windowSamples * shiftShare));
-    const count = samples === 0 ? 0 : 1 + Math.ceil(Math.max(0, samples - windowSamples) / shiftSamples);
-    const heard = await inOrder(count, threads, onHeard, async (window) => {
-      const { sound, read } = await readWindow(file, window * shiftSamples, windowSamples);
-      const frames = await models.segment(sound, signal);
-      const voices: HeardVoice[] = [];
-      for (let speaker = 0; speaker < models.segmentation.speakers; speaker++) {
-        const alone = soundAlone(sound.subarray(0, read), frames, speaker, models.segmentation);
-        const embedding = alone && (await models.describe(alone.sound, signal));
-        if (embedding) voices.push({ window, speaker, aloneMs: alone.ms, embedding });
-      }
-      return { frames, voices };
-    });
-    return {
-      samples,
-      shiftSamples,
-      windows: heard.map(({ frames }) => frames),
-      voices: heard.flatMap(({ voices }) => voices),
+    const { count, shiftSamples, every } = windowsOf(samples, segmentation);
+    const soundOf = (window: number) => readWindow(file, window * shiftSamples, segmentation.windowSamples);
+    const describe = async ({ sound, read }: WindowSound, frames: Uint8Array, voice: AloneVoice) => {
+      const alone = soundAlone(sound.subarray(0, read), frames, voice.speaker, segmentation);
+      const embedding = await models.describe(alone, signal);
+      return embedding ? [{ ...voice, embedding }] : [];
     };
+    const onFirst = (share: number) => onHeard?.(share * FIRST_PASS_SHARE);
+    const heard = await inOrder(count, threads, onFirst, async (window) => {
+      const sound = await soundOf(window);
+      const frames = await models.segment(sound.sound, signal);
+      const voices = voicesAlone(window, frames, segmentation);
+      const described: HeardVoice[] = [];
+      if (window % every !== 0) return { frames, described, left: voices };
+      for (const voice of voices) described.push(...(await describe(sound, frames, voice)));
+      return { frames, described, left: [] };
+    });
+    const track = { samples, shiftSamples, windows: heard.map(({ frames }) => frames) };
+    const left = heard.flatMap((window) => window.left);
+    const others = await inOrder(left.length, threads, undefined, async (index) => {
+      const voice = left[index];
+      if (!voice) return [];
+      const before = voice.window - (voice.window % every);
+      const around = [before, before + every].flatMap((window) => heard[window]?.described ?? []);
+      const embedding = sharedVector(voice, around, track, segmentation);
+      if (embedding) return [{ ...voice, embedding }];
+      return describe(await soundOf(voice.window), track.windows[voice.window] ?? new Uint8Array(), voice);
+    });
+    onHeard?.(1);
+    const voices = [...heard.flatMap(({ described }) => described), ...others.flat()];
+    voices.sort((one, other) => one.window - other.window || one.speaker - other.speaker);
+    return { ...track, voices };
   } finally {
     await file.close();
   }
+}
+
+/** Returns how many windows a track has, the samples between their beginnings, and that each how many of them is described. */
+function windowsOf(samples: number, { windowSamples }: Pick<SegmentationInfo, "windowSamples">) {
+  const isShort = samples < SHORT_SAMPLES;
+  const shiftShare = isShort ? SHIFT_SHARE_IN_SHORT : SHIFT_SHARE;
+  const shiftSamples = Math.max(1, Math.floor(windowSamples * shiftShare));
+  const count = samples === 0 ? 0 : 1 + Math.ceil(Math.max(0, samples - windowSamples) / shiftSamples);
+  return { count, shiftSamples, every: isShort ? 1 : DESCRIBED_EVERY };
 }
 
 /**
@@ -107,47 +131,13 @@ async function inOrder<Result>(
   return results;
 }
 
-/** Reads a window, with silence after the end of the file. */
-async function readWindow(file: FileHandle, start: number, length: number) {
+/** The sound of a window, with silence after the end of the file, and how many samples are of the file. */
+type WindowSound = { sound: Float32Array; read: number };
+
+async function readWindow(file: FileHandle, start: number, length: number): Promise<WindowSound> {
   const pcm = new Int16Array(length);
   const read = await readPcm(file, pcm, start);
   const sound = new Float32Array(length);
   scalePcm(pcm.subarray(0, read), sound, 0);
   return { sound, read };
-}
-
-/**
- * Joins the sound of the frames in which a speaker is alone, and takes the middle of it; undefined when there are too few.
- *
- * @returns the sound, and how long the speaker is alone in the whole window
- */
-function soundAlone(
-  sound: Float32Array,
-  frames: Uint8Array,
-  speaker: number,
-  { windowSamples, frameSamples }: SegmentationInfo,
-): { sound: Float32Array; ms: number } | undefined {
-  const isAlone = (frame: number) => frames[frame] === 1 << speaker;
-  const startOf = (frame: number) => Math.floor((frame / frames.length) * windowSamples);
-  const pieces: Float32Array[] = [];
-  let framesAlone = 0;
-  for (let frame = 0; frame < frames.length; frame++) {
-    if (!isAlone(frame)) continue;
-    const first = frame;
-    while (frame < frames.length && isAlone(frame)) frame++;
-    framesAlone += frame - first;
-    pieces.push(sound.subarray(startOf(first), startOf(Math.min(frame, frames.length - 1))));
-  }
-  if (framesAlone < LEAST_FRAMES_ALONE) return undefined;
-  const joined = new Float32Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let filled = 0;
-  for (const piece of pieces) {
-    joined.set(piece, filled);
-    filled += piece.length;
-  }
-  const before = Math.max(0, (joined.length - MOST_SOUND_SAMPLES) >> 1);
-  return {
-    sound: joined.subarray(before, before + MOST_SOUND_SAMPLES),
-    ms: (framesAlone * frameSamples * 1000) / SAMPLE_RATE_HZ,
-  };
 }
