@@ -11,6 +11,8 @@ const noYield = async () => undefined;
 const anyNumber = { least: 1, most: 20 };
 
 type Scene = {
+  /** Samples between the beginnings of two windows. */
+  shiftSamples?: number;
   /** The people of each window; each is alone for this time. */
   windows: readonly (readonly number[])[];
   aloneMs?: (person: number) => number;
@@ -25,7 +27,7 @@ type Scene = {
 
 /** Makes voices whose people are known. A person is an axis, so different people are 1 apart unless they are alike. */
 function voicesOf({ windows, aloneMs = () => 4_000, spread = 0.3, alike = 0, ...more }: Scene) {
-  const { likeFirst = 0, axes = NUMBERS } = more;
+  const { likeFirst = 0, axes = NUMBERS, shiftSamples = SHIFT_SAMPLES } = more;
   const random = randomFrom(5);
   const truth: number[] = [];
   const voices: HeardVoice[] = [];
@@ -42,7 +44,7 @@ function voicesOf({ windows, aloneMs = () => 4_000, spread = 0.3, alike = 0, ...
       voices.push({ window, speaker, aloneMs: aloneMs(person), embedding });
       truth.push(person);
     }
-  return { track: { voices, shiftSamples: SHIFT_SAMPLES }, truth };
+  return { track: { voices, shiftSamples }, truth };
 }
 
 async function choose(scene: Scene, bounds = anyNumber, mostLinked?: number) {
@@ -110,6 +112,18 @@ describe("the number of people", () => {
     const { isCountUncertain } = await choose({ windows, spread: 0.2, likeFirst });
     expect(isCountUncertain).toBe(isInDoubt);
   });
+
+  test.each([
+    ["are one person in a short recording", 16_000, 2],
+    ["are two people in a longer one", SHIFT_SAMPLES, 3],
+  ])(
+    "of voices that are about as near as one person's may be: they %s",
+    async (_title, shiftSamples, number) => {
+      const windows = repeat(6, [[0, 1], [1, 3], [3], [0]]);
+      const { count } = await choose({ windows, spread: 0.2, likeFirst: 0.9, shiftSamples });
+      expect(count).toBe(number);
+    },
+  );
 
   test("does not count one person twice whom the segmentation took for two", async () => {
     const { count } = await choose({ windows: repeat(30, [[0, 0]]), spread: 0.35 });

@@ -13,6 +13,8 @@ const JOIN_SURELY_BELOW = 0.17;
 const MOST_CLUSTERS = 200;
 /** Clusters are the same person below this share of the distance between people, less that within a person. */
 const SAME_BELOW = 0.3;
+/** In a short track nearly all windows share sound. Few pairs tell how much a voice changes there, and less than it does. */
+const SAME_BELOW_IN_SHORT = 0.5;
 /** The difference of these distances is at least this, also where one person's voice changes more than people differ. */
 const LEAST_DIFFERENCE = 0.1;
 /** A cluster needs the smaller of this time and this share of all time. */
@@ -81,8 +83,8 @@ async function foundClusters(tree: VoiceTree, yieldToLoop: YieldToLoop): Promise
 }
 
 /** Returns the distance below which two clusters are the same person. */
-function limitOf({ apart }: VoiceTree, { usual }: ClusterDistances): number {
-  return SAME_BELOW * Math.max(LEAST_DIFFERENCE, apart - usual);
+function limitOf({ apart, isShort }: VoiceTree, { usual }: ClusterDistances): number {
+  return (isShort ? SAME_BELOW_IN_SHORT : SAME_BELOW) * Math.max(LEAST_DIFFERENCE, apart - usual);
 }
 
 /** Drops the clusters that are not people, and numbers the others from 0. */

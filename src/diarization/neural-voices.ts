@@ -8,7 +8,7 @@ import {
   unitOf,
 } from "./neural-linkage.ts";
 import type { SegmentationInfo } from "./neural-models.ts";
-import type { HeardTrack } from "./neural-windows.ts";
+import { type HeardTrack, SHIFT_SHARE } from "./neural-windows.ts";
 
 /**
  * Voices of a track as unit vectors, and those among them that make clusters: evenly distributed ones that are alone
@@ -29,6 +29,8 @@ export type VoiceTree = {
   linkedAt: readonly number[];
   /** Windows that are so far apart share no sound. */
   windowsApart: number;
+  /** The track is short, so its windows follow each other more closely. */
+  isShort: boolean;
   joints: readonly Joint[];
   /** How far voices of different people are apart in this track: a cosine distance. */
   apart: number;
@@ -79,6 +81,7 @@ export async function growVoiceTree(
     distances,
     linkedAt: chosen,
     windowsApart: Math.ceil(windowSamples / shiftSamples),
+    isShort: shiftSamples < Math.floor(SHIFT_SHARE * windowSamples),
     joints: await linkItems(distances, yieldToLoop),
     apart: pairs.length >= LEAST_PAIRS ? Math.max(LEAST_APART, medianOf(pairs)) : USUAL_APART,
   };
