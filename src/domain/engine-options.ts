@@ -28,4 +28,6 @@ export type EngineOptions = {
   model_idle_seconds: number;
   tracks: TrackChoice;
   decoder: string;
+  /** Left out: the program distinguishes no speakers. */
+  diarization?: "auto" | "acoustic";
 };

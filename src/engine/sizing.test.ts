@@ -18,6 +18,24 @@ describe("sizing", () => {
       { workers: 3, lanes: 0, threads: undefined },
     ],
     [
+      "the nets that distinguish speakers take memory of a chunk",
+      [
+        { ...auto, diarization: "auto" },
+        { cores: 16, availableMemoryBytes: 9e9 },
+        { bytes: 1e9, stateBytes: 0.66e9 },
+      ],
+      { workers: 7, lanes: 0, threads: undefined },
+    ],
+    [
+      "and none without them",
+      [
+        { ...auto, diarization: "acoustic" },
+        { cores: 16, availableMemoryBytes: 9e9 },
+        { bytes: 1e9, stateBytes: 0.66e9 },
+      ],
+      { workers: 8, lanes: 0, threads: undefined },
+    ],
+    [
       "no model is installed yet",
       [auto, { cores: 4, availableMemoryBytes: 20 * GIB }, { bytes: 0 }],
       { workers: 4, lanes: 0, threads: undefined },

@@ -74,8 +74,14 @@ export type ModelNeeds = {
 /** The share of free memory that models may use; the rest is for the operating system and everything else. */
 const USABLE_MEMORY = 0.7;
 
+/**
+ * Memory of the process with the nets that distinguish speakers, measured with those of the executable. There is one, which
+ * has one recording at a time.
+ */
+const SPEAKER_NETS_BYTES = 211e6;
+
 /** The settings that say how many chunks run side by side, and with how many threads. */
-export type WantedSizing = Pick<EngineOptions, "workers" | "threads_per_worker">;
+export type WantedSizing = Pick<EngineOptions, "workers" | "threads_per_worker" | "diarization">;
 
 /**
  * Chooses how many chunks run side by side, and with how many threads.
@@ -96,7 +102,9 @@ export function chooseSizing(wanted: WantedSizing, machine: SizingInfo, needs: M
   const lanes = isShared ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
   if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threads };
   const wished = lanes > 0 ? lanes * CHUNKS_PER_LANE : Math.min(byCores, MAX_AUTO_WORKERS);
-  const workers = Math.min(wished, chunksIn(machine.availableMemoryBytes, needs, lanes));
+  const speakersBytes = wanted.diarization === "auto" ? SPEAKER_NETS_BYTES : 0;
+  const memoryBytes = Math.max(0, machine.availableMemoryBytes - speakersBytes);
+  const workers = Math.min(wished, chunksIn(memoryBytes, needs, lanes));
   return { workers: Math.max(1, workers), lanes, threads };
 }
 

@@ -52,6 +52,11 @@ export type RecognitionTools = {
   slots: ChunkSlots;
   /** Called after each chunk with the milliseconds of recording it accounts for, and its work in the executor's unit. */
   onRecognized?: (recordingMs: number, workMs: number) => void;
+  /**
+   * Called for each recording with its milliseconds over all tracks, and those in which its speakers were distinguished: 0
+   * where nobody asked for them.
+   */
+  onSpeakers?: (recordingMs: number, elapsedMs: number) => void;
   clock: Clock;
   /** Adds the fields that name the recording to each line. */
   log: Log;

@@ -123,7 +123,7 @@ function speakersShareOf({ request }: RecognitionJob, tools: RecognitionTools): 
 /** Prepares to distinguish the speakers, where the request asks for it and there is speech. */
 function speakersOf(
   { request: { diarization } }: RecognitionJob,
-  { tracks, warnings }: DecodedRecording,
+  { tracks, durationMs, warnings }: DecodedRecording,
   {
     tools,
     chunks,
@@ -131,7 +131,10 @@ function speakersOf(
   }: { tools: RecognitionTools; chunks: readonly ChunkRecord[]; progress: Progress },
   signal: AbortSignal,
 ): SpeakerRun | undefined {
-  if (!diarization || chunks.length === 0) return undefined;
+  if (!diarization || chunks.length === 0) {
+    tools.onSpeakers?.(durationMs * tracks.length, 0);
+    return undefined;
+  }
   let savedAt = Number.NEGATIVE_INFINITY;
   const onProgress = (share: number) => {
     const doneMs = progress.hear(share);
@@ -141,7 +144,7 @@ function speakersOf(
     tools.checkpoint.saveProgress(doneMs).catch(() => {});
   };
   const all = hasTwinChannel(warnings, chunks) ? withTwins(chunks) : chunks;
-  return createSpeakerRun(tools, { diarization, tracks, chunks: all, onProgress }, signal);
+  return createSpeakerRun(tools, { diarization, tracks, chunks: all, durationMs, onProgress }, signal);
 }
 
 /**

@@ -54,6 +54,25 @@ describe("speakers", () => {
     expect(warnings.includes("speaker_count_uncertain")).toBe(isWarned);
   });
 
+  test.each([
+    ["where the request asks for them", request, 2_000],
+    ["and none where it does not", {}, 0],
+  ])("have their time reported, %s", async (_title, asked, elapsedMs) => {
+    const reported: number[][] = [];
+    let atMs = 1_000;
+    kit.engine.interfere({ speakers: async () => void (atMs += 2_000) });
+    await kit.recognize(kit.recordingOf(TALK), {
+      checkpoint: createMemoryCheckpoint(),
+      request: asked,
+      tools: {
+        clock: { now: () => atMs },
+        onSpeakers: (recordingMs: number, time: number) =>
+          void reported.push([Math.round(recordingMs), time]),
+      },
+    });
+    expect(reported).toEqual([[20_000, elapsedMs]]);
+  });
+
   test("are distinguished while the last chunk is still recognized", async () => {
     const release = kit.engine.hold();
     const began = Promise.withResolvers<void>();

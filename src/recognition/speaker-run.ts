@@ -28,13 +28,15 @@ export type SpeakerRunInput = {
   diarization: DiarizationRequest;
   tracks: readonly string[];
   chunks: readonly ChunkRecord[];
+  /** Length of each track. */
+  durationMs: number;
   /** Receives the share that is done, 0 to 1. */
   onProgress: (share: number) => void;
 };
 
 export function createSpeakerRun(
   tools: RecognitionTools,
-  { diarization, tracks, chunks, onProgress }: SpeakerRunInput,
+  { diarization, tracks, chunks, durationMs, onProgress }: SpeakerRunInput,
   signal: AbortSignal,
 ): SpeakerRun {
   const stopping = new AbortController();
@@ -43,7 +45,9 @@ export function createSpeakerRun(
 
   async function work(): Promise<FoundSpeakers> {
     const job = { tracks: speechByChannel(tracks, chunks), ...diarization };
+    const beganAt = tools.clock.now();
     const found = await distinguish(tools, job, onProgress, either);
+    tools.onSpeakers?.(durationMs * tracks.length, tools.clock.now() - beganAt);
     onProgress(1);
     return found;
   }

@@ -9,9 +9,17 @@ export type Throughput = {
    * @param workMs work as the executor reports it
    */
   observe(recordingMs: number, workMs: number): void;
+  /**
+   * Adds what it took to distinguish the speakers of a recording: 0 where nobody asked for them. Each recording has all
+   * threads for that, one at a time.
+   */
+  observeSpeakers(recordingMs: number, elapsedMs: number): void;
   /** Returns recording per time when all slots are taken, as a ratio, or undefined before the first chunk. */
   realTimeFactor(): number | undefined;
-  /** Estimates the milliseconds in which this much recording is recognized when nothing else runs. */
+  /**
+   * Estimates the milliseconds in which this much recording is recognized when nothing else runs, with the time for
+   * speakers that recordings took of late.
+   */
   estimateMs(recordingMs: number): number;
 };
 
@@ -26,13 +34,32 @@ const LARGE_MODEL_BYTES = 1e9;
  */
 export function createThroughput(power: () => number, weightBytes: () => number): Throughput {
   const recordings = createRatio();
+  const speakers = createShare();
   const firstGuess = () => FIRST_GUESS * Math.max(1, LARGE_MODEL_BYTES / Math.max(1, weightBytes()));
   return {
     observe: recordings.add,
+    observeSpeakers: speakers.add,
     realTimeFactor() {
       const ratio = recordings.value();
       return ratio === undefined ? undefined : ratio * power();
     },
-    estimateMs: (recordingMs) => recordingMs / ((recordings.value() ?? firstGuess()) * power()),
+    estimateMs: (recordingMs) =>
+      recordingMs / ((recordings.value() ?? firstGuess()) * power()) + recordingMs * speakers.value(),
+  };
+}
+
+/** Weight that older recordings keep when a new one comes. */
+const MEMORY = 0.9;
+
+/** Measures time as a share of the length of the latest recordings; 0 before the first. */
+function createShare() {
+  let recordings = 0;
+  let times = 0;
+  return {
+    add(recordingMs: number, elapsedMs: number): void {
+      recordings = recordings * MEMORY + Math.max(0, recordingMs);
+      times = times * MEMORY + Math.max(0, elapsedMs);
+    },
+    value: (): number => (recordings === 0 ? 0 : times / recordings),
   };
 }

@@ -120,6 +120,7 @@ async function recognize(
     slots: slotsFor(context, row, model),
     clock: context.clock,
     onRecognized: context.throughput.observe,
+    onSpeakers: context.throughput.observeSpeakers,
     log: context.log.child({ transcription_id: row.id }),
     familyOf: context.familyOf,
     speakerWeights: context.speakerWeights,
