@@ -54,7 +54,7 @@ export type RecognitionTools = {
   onRecognized?: (recordingMs: number, workMs: number) => void;
   /**
    * Called for each recording with its milliseconds over all tracks, and those in which its speakers were distinguished: 0
-   * where nobody asked for them.
+   * where the request does not ask for them.
    */
   onSpeakers?: (recordingMs: number, elapsedMs: number) => void;
   clock: Clock;

@@ -60,7 +60,11 @@ describe("speakers", () => {
   ])("have their time reported, %s", async (_title, asked, elapsedMs) => {
     const reported: number[][] = [];
     let atMs = 1_000;
-    kit.engine.interfere({ speakers: async () => void (atMs += 2_000) });
+    kit.engine.interfere({
+      speakers: async () => {
+        atMs += 2_000;
+      },
+    });
     await kit.recognize(kit.recordingOf(TALK), {
       checkpoint: createMemoryCheckpoint(),
       request: asked,

@@ -10,7 +10,7 @@ export type Throughput = {
    */
   observe(recordingMs: number, workMs: number): void;
   /**
-   * Adds what it took to distinguish the speakers of a recording: 0 where nobody asked for them. Each recording has all
+   * Adds what it took to distinguish the speakers of a recording: 0 where no request asked for them. Each recording has all
    * threads for that, one at a time.
    */
   observeSpeakers(recordingMs: number, elapsedMs: number): void;
