@@ -69,3 +69,50 @@ test.skipIf(!mayMountDisks())(
   },
   30_000,
 );
+
+test.skipIf(!mayMountDisks())(
+  "tus in a folder that cannot be written: a creation and a termination get 503, and the bytes stay (needs root on Linux)",
+  async () => {
+    const directory = mkdtempSync(join(tmpdir(), "shruti-unwritable-"));
+    testApp = await openTestApp({ directory });
+    const folder = join(directory, "uploads");
+    mkdirSync(folder, { recursive: true });
+    expect(mountSmallDisk(folder, 8)).toBe(true);
+    mounted.push(folder);
+    const client = apiClient(testApp.as(testApp.key));
+    const create = async () => {
+      const { id, resumable_upload } = await client.createUpload(10);
+      const headers = {
+        ...(resumable_upload?.headers as { authorization: string }),
+        "tus-resumable": "1.0.0",
+      };
+      const creation = { "upload-length": "10", "upload-metadata": `upload_id ${btoa(id)}` };
+      return { path: `/storage/tus/${id}`, headers, creation: { ...headers, ...creation } };
+    };
+    const [kept, refused] = [await create(), await create()];
+    const begin = ({ creation }: typeof kept) =>
+      client.send("/storage/tus", {
+        method: "POST",
+        headers: { ...creation, "content-type": "application/offset+octet-stream" },
+        body: "12345",
+      });
+    expect((await begin(kept)).status).toBe(201);
+    expect(setWritable(folder, false)).toBe(0);
+    const answers = [
+      await begin(refused),
+      await client.send(kept.path, { method: "DELETE", headers: kept.headers }),
+    ];
+    for (const answer of answers) {
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"]);
+      expect(await answer.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
+    }
+    expect(setWritable(folder, true)).toBe(0);
+    const head = await client.send(kept.path, { method: "HEAD", headers: kept.headers });
+    expect(head.headers.get("upload-offset")).toBe("5");
+    await testApp.close();
+    testApp = undefined;
+    for (const each of mounted.splice(0)) unmountDisk(each);
+    rmSync(directory, { recursive: true, force: true });
+  },
+  30_000,
+);

@@ -463,6 +463,35 @@ describe("tus", () => {
     await expectError(response, 412, "invalid_request");
   });
 
+  test("a wrong token is refused before any other fault of a request", async () => {
+    const created = await create(1000);
+    await createTus(created);
+    const wrong = { authorization: "Bearer no" };
+    const faults: Record<string, string>[] = [
+      { "tus-resumable": "0.2.2" },
+      { "content-type": "text/plain" },
+      { "upload-offset": "x" },
+      { "upload-metadata": "a b c, d" },
+    ];
+    for (const fault of faults) {
+      await expectError(await patch(created, 0, "x", { ...fault, ...wrong }), 401, "unauthorized");
+    }
+    await expectError(
+      await createTus(created, { authorization: "", "upload-length": "x" }),
+      401,
+      "unauthorized",
+    );
+  });
+
+  test("a list of protocols, as chained proxies send it, is accepted", async () => {
+    const created = await create(1000);
+    const proxied = { "x-forwarded-proto": "https, http" };
+    const response = await createTus(created, proxied);
+    expect(response.status).toBe(201);
+    expect(response.headers.get("location")).toBe(`${server.url}/storage/tus/${created.id}`);
+    expect((await patch(created, 0, noise(1000), proxied)).status).toBe(204);
+  });
+
   test("more bytes than declared are refused, and the offset does not change", async () => {
     const created = await create(1000);
     await createTus(created);

@@ -82,16 +82,34 @@ export async function receiveBytes(
 ): Promise<Received> {
   const takenOver = new AbortController();
   const release = await context.locks.acquire(uploadId, () => takenOver.abort());
-  let organizationId: string | undefined;
   try {
     // Another request may have ended the upload while this one waited for the lock.
     const upload = findReceiving(context, uploadId);
-    // Only after the lock: a client that lost its connection takes over the place of its own older request.
-    if (!context.writers.take(upload.organizationId)) {
-      throw new AppError("capacity_unavailable", { retryAfterSeconds: PLACE_RETRY_SECONDS });
-    }
-    organizationId = upload.organizationId;
-    const path = audioFilePath(context.dataDir, uploadId);
+    return await receiveLocked(context, upload, receiving, takenOver.signal);
+  } finally {
+    release();
+  }
+}
+
+/**
+ * Does what `receiveBytes` does, for a caller that holds the lock of the upload.
+ *
+ * @param upload as `findReceiving` has returned it under the lock
+ * @param takenOver aborts when another request wants the lock
+ * @throws AppError as `receiveBytes`
+ */
+export async function receiveLocked(
+  context: UploadContext,
+  upload: UploadRow,
+  receiving: Receiving,
+  takenOver: AbortSignal,
+): Promise<Received> {
+  // Only after the lock: a client that lost its connection takes over the place of its own older request.
+  if (!context.writers.take(upload.organizationId)) {
+    throw new AppError("capacity_unavailable", { retryAfterSeconds: PLACE_RETRY_SECONDS });
+  }
+  try {
+    const path = audioFilePath(context.dataDir, upload.id);
     const start = await startPosition(path, receiving.at);
     checkDeclared(upload, start, receiving.declaredBytes);
     await checkDisk(context, 0);
@@ -99,14 +117,7 @@ export async function receiveBytes(
     await space.require(start + (receiving.declaredBytes ?? 0));
     const file = await openForWriting(path, receiving.at === "start over" ? "empty" : "keep");
     try {
-      const received = await receiveInto(context, {
-        upload,
-        file,
-        start,
-        receiving,
-        space,
-        takenOver: takenOver.signal,
-      });
+      const received = await receiveInto(context, { upload, file, start, receiving, space, takenOver });
       collectGarbageAfter(received.storedBytes - start);
       return received;
     } finally {
@@ -115,8 +126,7 @@ export async function receiveBytes(
   } catch (error) {
     throw asDiskFailure(error);
   } finally {
-    if (organizationId !== undefined) context.writers.giveBack(organizationId);
-    release();
+    context.writers.giveBack(upload.organizationId);
   }
 }
 
@@ -249,18 +259,8 @@ export async function settleWriter(context: UploadContext, uploadId: string): Pr
   if (context.locks.isHeld(uploadId)) (await context.locks.acquire(uploadId, () => undefined))();
 }
 
-/** Creates the upload's file if there is none. An existing file keeps its bytes. */
-export async function openUploadFile(context: UploadContext, uploadId: string): Promise<void> {
-  findReceiving(context, uploadId);
-  try {
-    await (await openForWriting(audioFilePath(context.dataDir, uploadId), "keep")).close();
-  } catch (error) {
-    throw asDiskFailure(error);
-  }
-}
-
 /** Finds an upload that takes bytes. @throws AppError `not_found`, as `requireReceiving` */
-function findReceiving(context: UploadContext, uploadId: string): UploadRow {
+export function findReceiving(context: UploadContext, uploadId: string): UploadRow {
   const row = findUpload(context.database.store, uploadId);
   if (!row) throw new AppError("not_found");
   return requireReceiving(expireUpload(context, row));

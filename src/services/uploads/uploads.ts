@@ -24,7 +24,6 @@ import {
   discardBytes,
   MAX_RECEIVING,
   nameFormat,
-  openUploadFile,
   type Received,
   type Receiving,
   receiveBytes,
@@ -32,6 +31,7 @@ import {
   storedBytes,
 } from "./upload-receiving.ts";
 import { type StoredLimit, storedLimitOf } from "./upload-space.ts";
+import { UploadStore } from "./upload-store.ts";
 import { createVerifier } from "./upload-verification.ts";
 
 export type { AdoptedFile } from "./upload-adoption.ts";
@@ -84,8 +84,8 @@ export type StorageUploads = {
    *   organization may not store more
    */
   receive(id: string, receiving: Receiving): Promise<Received>;
-  /** Creates the upload's file if there is none. @throws AppError as `receive`, but for the bytes */
-  openFile(id: string): Promise<void>;
+  /** Opens the files of uploads for `@tus/server`, for one request. */
+  openStore(): UploadStore;
   /**
    * Keeps what a sender says of a file without a signature. It is used where verification finds none.
    *
@@ -185,7 +185,7 @@ function storageUploads(context: UploadContext): StorageUploads {
   return {
     authorize: (id, token) => authorizeUpload(context, id, token),
     receive: (id, receiving) => receiveBytes(context, id, receiving),
-    openFile: (id) => openUploadFile(context, id),
+    openStore: () => new UploadStore(context),
     discardBytes: (id) => discardBytes(context, id),
     nameFormat: (upload, format) => nameFormat(context, upload, format),
     settleWriter: (id) => settleWriter(context, id),

@@ -1,0 +1,140 @@
+import { type Configstore, FileStore } from "@tus/file-store";
+import { ERRORS, type Lock, type Locker, Upload } from "@tus/server";
+import { audioDirectory, audioFilePath, fileBytes, removeFile } from "../../store/audio-files.ts";
+import type { UploadRow } from "../../store/uploads.ts";
+import type { UploadContext } from "./upload-context.ts";
+import { asDiskFailure } from "./upload-disk.ts";
+import { findReceiving, type Receiving, receiveLocked } from "./upload-receiving.ts";
+import { returnSpace } from "./upload-space.ts";
+
+/** What a request says of its body beside the bytes. */
+export type Sender = Omit<Receiving, "at" | "body">;
+
+/**
+ * The files of uploads, as `@tus/server` sees them during one request: the package's `FileStore`, with our rows as its
+ * `configstore` and the lock of `admission/upload-locks.ts` as its locker, which PUT, `complete` and deletions take
+ * as well.
+ *
+ * It differs from its base class where that knows too little. `create` leaves a file that exists as it is, because the
+ * answer to the first creation may have been lost. `write` is `receiveLocked`: that of the base class has no bound on
+ * the bytes, does not bring them to the disk, and reports every failure as the same one. Its `remove` says that there is
+ * no file when the file system is read-only. Expiry stays with the rows: the base class compares with the machine's
+ * clock, which may be in doubt.
+ */
+export class UploadStore extends FileStore implements Locker {
+  readonly #context: UploadContext;
+  readonly #opened: Opened;
+  readonly #takenOver = new AbortController();
+  #sender: Sender = {};
+  #earlierBytes: number | undefined;
+
+  constructor(context: UploadContext) {
+    const opened: Opened = { isLocked: false };
+    super({ directory: audioDirectory(context.dataDir), configstore: configstoreOf(context, opened) });
+    this.#context = context;
+    this.#opened = opened;
+    this.extensions = ["creation", "creation-with-upload", "termination", "expiration", "checksum"];
+  }
+
+  /** Names the upload of this request, as `authorize` has returned it. Comes before every other call. */
+  open(upload: UploadRow, sender: Sender): void {
+    this.#opened.upload = upload;
+    this.#sender = sender;
+  }
+
+  /** The upload of this request; undefined before `open`. Once it is locked, nothing else moves it until the request ends. */
+  get upload(): UploadRow | undefined {
+    return this.#opened.upload;
+  }
+
+  /** Bytes that a creation has found in the file; undefined where there was no file, or for another request. */
+  get earlierBytes(): number | undefined {
+    return this.#earlierBytes;
+  }
+
+  /** Takes over from an older request of the same upload, whose `write` then ends. */
+  newLock(id: string): Lock {
+    let release: (() => void) | undefined;
+    return {
+      lock: async () => {
+        release = await this.#context.locks.acquire(id, () => this.#takenOver.abort());
+      },
+      unlock: async () => release?.(),
+    };
+  }
+
+  /** @throws AppError as `receive`, but for the bytes */
+  override async create(file: Upload): Promise<Upload> {
+    this.#earlierBytes = await fileBytes(this.#pathOf(file.id));
+    if (this.#earlierBytes !== undefined) return file;
+    this.#requireReceiving(file.id);
+    try {
+      return await super.create(file);
+    } catch (error) {
+      throw asDiskFailure(error);
+    }
+  }
+
+  /**
+   * Writes the bytes of this request. Those of a repeated creation are thrown away: the client continues from the offset.
+   *
+   * @param body the request's own stream of the web
+   * @returns bytes in the file
+   * @throws AppError as `receive`
+   */
+  override async write(body: unknown, id: string, offset: number): Promise<number> {
+    if (this.#earlierBytes !== undefined) return this.#earlierBytes;
+    const receiving: Receiving = {
+      ...this.#sender,
+      at: offset,
+      body: body as ReadableStream<Uint8Array> | null,
+    };
+    const upload = this.#requireReceiving(id);
+    return (await receiveLocked(this.#context, upload, receiving, this.#takenOver.signal)).storedBytes;
+  }
+
+  /** @throws AppError as `discardBytes`; the package's error when there is no file */
+  override async remove(id: string): Promise<void> {
+    this.#requireReceiving(id);
+    if ((await fileBytes(this.#pathOf(id))) === undefined) throw ERRORS.FILE_NOT_FOUND;
+    await removeFile(this.#pathOf(id));
+    await this.configstore.delete(id);
+  }
+
+  /** Reads the row again, once the lock is held: another request may have ended the upload before. */
+  #requireReceiving(id: string): UploadRow {
+    const opened = this.#opened;
+    if (!opened.upload || !opened.isLocked) {
+      opened.upload = findReceiving(this.#context, id);
+      opened.isLocked = true;
+    }
+    return opened.upload;
+  }
+
+  #pathOf(id: string): string {
+    return audioFilePath(this.#context.dataDir, id);
+  }
+}
+
+// The base class makes the folder in its constructor, and throws a failure where nothing catches it, which ends the process.
+// `ensureAudioDirectory` has made the folder before any upload exists.
+Object.defineProperty(UploadStore.prototype, "checkOrCreateDirectory", { value: () => undefined });
+
+/** The row of a request's upload, and whether it was read after the lock was taken. */
+type Opened = { upload?: UploadRow; isLocked: boolean };
+
+/** What the package keeps of an upload, out of its row. `POST /v1/uploads` makes the row, so there is nothing to set. */
+function configstoreOf(context: UploadContext, opened: Opened): Configstore {
+  return {
+    async get(id) {
+      const { upload } = opened;
+      if (upload?.id !== id) return undefined;
+      const creation_date = new Date(upload.createdAt).toISOString();
+      return new Upload({ id, size: upload.bytes, offset: 0, metadata: { upload_id: id }, creation_date });
+    },
+    async set() {},
+    async delete() {
+      if (opened.upload) await returnSpace(context, opened.upload);
+    },
+  };
+}
