@@ -20,7 +20,7 @@ import { closeForgotten } from "../testing/kits/forgotten-connections.ts";
 import { runCaptured } from "../testing/kits/run-cli.ts";
 import { hasAction } from "../testing/rules/generated-tables.ts";
 import { insertEndpoint, insertEvent } from "../webhooks/event-rows.ts";
-import { pathOf } from "./frame/command-tree.ts";
+import { commandsBelow, pathOf } from "./frame/command-tree.ts";
 import { buildProgram } from "./program.ts";
 
 /** Every command is run once. What changes something must leave exactly the entries that are named here. */
@@ -164,6 +164,24 @@ const COMMANDS: Record<string, Case> = {
   verify: NO_DATA,
 };
 
+/** Whether nothing takes an act back. A person at a terminal confirms commands with such an act. */
+const IS_FINAL: Record<AuditAction, boolean> = {
+  ...{ "organization.purge": true, "key.revoke": true, "transcription.cancel": true },
+  ...{ "transcription.delete": true, "upload.delete": true, "webhook.remove": true, "model.remove": true },
+  ...{ "speaker_weights.remove": true, "fleet_worker.remove": true, "database.restore": true },
+  ...{ "database.undo_upgrade": true, "clock.confirm": true },
+  ...{ "organization.create": false, "organization.set": false, "organization.disable": false },
+  ...{ "organization.enable": false, "project.create": false, "project.set": false, "key.create": false },
+  ...{ "key.confirm": false, "credit.grant": false, "transcription.retry": false, "webhook.create": false },
+  ...{ "webhook.enable": false, "webhook.disable": false, "webhook.rotate": false },
+  ...{ "webhook.redeliver": false, "webhook.test": false, "model.add": false, "model.default": false },
+  ...{ "model.route": false, "speaker_weights.add": false, "bundle.install": false },
+  ...{ "fleet_keys.create": false, "fleet_worker.add": false, "fleet_worker.drain": false },
+  ...{ "fleet_worker.resume": false, "session.link": false, "session.begin": false, "session.end": false },
+  ...{ "session.end_all": false, "database.backup": false, "database.upgrade": false },
+  ...{ "database.keep_upgrade": false },
+};
+
 const path = () => databasePath(at("data"));
 const run = (...argv: string[]) => runCaptured(argv, environment);
 
@@ -261,6 +279,18 @@ function leaves(command: Command): string[] {
 test("every command is in the table", () => {
   const { program } = buildProgram({ out: () => {}, err: () => {}, environment: {} });
   expect(leaves(program).sort()).toEqual(Object.keys(COMMANDS).sort());
+});
+
+test("a command whose act nothing takes back asks a person", () => {
+  const { program } = buildProgram({ out: () => {}, err: () => {}, environment: {} });
+  const asking = commandsBelow(program)
+    .filter(({ options }) => options.some(({ long }) => long === "--yes"))
+    .map(pathOf);
+  const final = Object.entries(COMMANDS).filter(
+    ([, each]) => "acts" in each && each.acts.some((act) => IS_FINAL[act]),
+  );
+  expect(final.length).toBeGreaterThan(7);
+  expect(final.map(([name]) => name).filter((name) => !asking.includes(name))).toEqual([]);
 });
 
 describe("each command that changes something leaves its entry, and no other command does", () => {

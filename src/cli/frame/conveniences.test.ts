@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { databasePath, openDatabase } from "../../store/database.ts";
 import { runAnswered, runCaptured } from "../../testing/kits/run-cli.ts";
 import { manualPages } from "../../testing/rules/documents.ts";
+import { hasAction } from "../../testing/rules/generated-tables.ts";
 import { buildProgram } from "../program.ts";
-import { commandsBelow, findCommand, pathOf } from "./command-tree.ts";
+import { commandsBelow, findCommand, isHidden, pathOf } from "./command-tree.ts";
 import { completionsOf } from "./completion.ts";
 import { EXAMPLES } from "./examples.ts";
 import { renderManualPage } from "./man.ts";
+import { NAMED_ARGUMENTS, NAMED_OPTIONS } from "./names.ts";
 import { TOPICS } from "./topics.ts";
 
 /** Tests what a person at a terminal has beside the commands: names, questions, help, completion, the manual page. */
@@ -29,6 +31,19 @@ async function run(argv: readonly string[], answer?: string) {
     ? { ...(await runCaptured(argv, environment)), asked: [] }
     : runAnswered(answer, argv, environment);
 }
+
+/** Commands whose usage says all. */
+const WITHOUT_EXAMPLE = [
+  ...["audit export", "bundle install", "bundle keygen", "bundle verify", "clock show", "completion bash"],
+  ...["completion fish", "completion zsh", "config defaults", "config show", "console", "credit ledger"],
+  ...["credit show", "doctor", "fleet list", "fleet remove", "help", "keys revoke", "licenses", "man"],
+  ...["models catalogue", "models default", "models list", "models remove", "models show", "models verify"],
+  ...["orgs disable", "orgs enable", "orgs list", "orgs show", "projects list", "projects show"],
+  ...["receipts export", "receipts key", "receipts list", "storage", "transcriptions cancel"],
+  ...["transcriptions delete", "uploads delete", "uploads show", "version", "webhooks deliveries"],
+  ...["webhooks disable", "webhooks enable", "webhooks list", "webhooks remove", "webhooks rotate"],
+  "webhooks test",
+];
 
 const words = (line: string) => line.split(" ");
 const idOf = async (...argv: string[]) => (await run(argv)).out.trim();
@@ -214,6 +229,13 @@ describe("help", () => {
     }
   });
 
+  test("every command has an example, or is one whose usage says all", () => {
+    const paths = commandsBelow(program)
+      .filter((command) => hasAction(command) && !isHidden(command))
+      .map(pathOf);
+    expect([...WITHOUT_EXAMPLE, ...Object.keys(EXAMPLES)].sort()).toEqual(paths.sort());
+  });
+
   test("every example is of a command, and is read by it", async () => {
     const paths = commandsBelow(program).map(pathOf);
     for (const [path, examples] of Object.entries(EXAMPLES)) {
@@ -230,6 +252,24 @@ describe("help", () => {
       }
     }
   });
+});
+
+test("whatever is an organization or a project may be given by its name", () => {
+  const isNamed = (text: string) => /\b(?:organization|project)\b(?!'s)/.test(text);
+  const unnamed = commandsBelow(program).flatMap((command) => [
+    ...command.options
+      .filter(({ flags, description, long }) => {
+        return flags.includes("<id>") && isNamed(description) && !NAMED_OPTIONS[long?.slice(2) ?? ""];
+      })
+      .map(({ long }) => `${pathOf(command)} ${long}`),
+    ...command.registeredArguments
+      .filter((argument) => {
+        const isReplaced = argument.name() === "id" && NAMED_ARGUMENTS[command.parent?.name() ?? ""];
+        return isNamed(argument.description) && !isReplaced;
+      })
+      .map((argument) => `${pathOf(command)} ${argument.name()}`),
+  ]);
+  expect(unnamed).toEqual([]);
 });
 
 describe("completion", () => {

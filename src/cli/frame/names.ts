@@ -6,9 +6,9 @@ import { type CliContext, CommandError } from "./context.ts";
 type Named = "organization" | "project";
 
 /** Options whose values may be names. */
-const OPTIONS: Record<string, Named> = { org: "organization", project: "project" };
-/** What the first argument of each verb of a noun is. */
-const ARGUMENTS: Record<string, Named> = { orgs: "organization", projects: "project" };
+export const NAMED_OPTIONS: Readonly<Record<string, Named>> = { org: "organization", project: "project" };
+/** What the first argument of each verb of a noun is, where it is called `id`. */
+export const NAMED_ARGUMENTS: Readonly<Record<string, Named>> = { orgs: "organization", projects: "project" };
 const PREFIXES: Record<Named, string> = { organization: "org_", project: "prj_" };
 
 /**
@@ -20,13 +20,13 @@ const PREFIXES: Record<Named, string> = { organization: "org_", project: "prj_" 
  */
 export async function replaceNames(command: Command, context: CliContext): Promise<void> {
   const options = command.opts<Record<string, unknown>>();
-  for (const [option, kind] of Object.entries(OPTIONS)) {
+  for (const [option, kind] of Object.entries(NAMED_OPTIONS)) {
     const value = options[option];
     if (typeof value !== "string" || value.startsWith(PREFIXES[kind])) continue;
     command.setOptionValue(option, await idOf(value, kind, context));
   }
   const [argument] = command.registeredArguments;
-  const kind = ARGUMENTS[command.parent?.name() ?? ""];
+  const kind = NAMED_ARGUMENTS[command.parent?.name() ?? ""];
   const value: unknown = command.processedArgs[0];
   if (kind === undefined || argument?.name() !== "id" || typeof value !== "string") return;
   if (!value.startsWith(PREFIXES[kind])) command.processedArgs[0] = await idOf(value, kind, context);
