@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
-import { AUDIT_ACTIONS, type AuditAction, type AuditValues } from "../../domain/audit.ts";
+import { AUDIT_ACTIONS, type AuditAction } from "../../domain/audit.ts";
+import { toAuditEntry } from "../../http/console/views.ts";
 import { ACTOR_SOURCES, type ActorSource } from "../../lib/actor.ts";
 import { csvLine, portions } from "../../lib/csv.ts";
 import { printableJson } from "../../lib/printable.ts";
@@ -78,7 +79,7 @@ function registerList(audit: Command, context: CliContext): void {
       const { limit, after } = options;
       const filter = filterOf(context, config.billing.timezone, options);
       const page = listAudit(database.store, filter, { limit, ...(after === undefined ? {} : { after }) });
-      if (options.json) return context.printJson(page.data.map(toJson));
+      if (options.json) return context.printJson(page.data.map(toAuditEntry));
       const rows = page.data.map((entry) => [
         entry.sequence,
         toTimestamp(entry.createdAt),
@@ -192,10 +193,10 @@ function registerExport(audit: Command, context: CliContext): void {
 function* linesOf(entries: Iterable<AuditEntry>, isJson: boolean): Generator<string> {
   if (!isJson) yield csvLine(COLUMNS);
   for (const entry of entries) {
-    if (isJson) yield `${printableJson(toJson(entry))}\n`;
+    if (isJson) yield `${printableJson(toAuditEntry(entry))}\n`;
     else {
       const { before, after } = entry;
-      const row = { ...toJson(entry), before, after };
+      const row = { ...toAuditEntry(entry), before, after };
       yield csvLine(COLUMNS.map((column) => row[column]));
     }
   }
@@ -206,27 +207,12 @@ const COLUMNS = [
   ...(["before", "after", "previous_hash", "hash"] as const),
 ];
 
-function toJson(entry: AuditEntry) {
-  const read = (text: string | null) => (text === null ? null : (JSON.parse(text) as AuditValues));
-  return {
-    entry: entry.sequence,
-    created_at: toTimestamp(entry.createdAt),
-    source: entry.source,
-    actor: entry.actor,
-    via: entry.via,
-    action: entry.action,
-    object: entry.object,
-    organization_id: entry.organizationId,
-    before: read(entry.before),
-    after: read(entry.after),
-    previous_hash: entry.previousHash,
-    hash: entry.hash,
-  };
-}
-
 /** The values of an entry in one cell, such as `weight 1 → 2`. */
 function changesOf(entry: AuditEntry): string {
-  const { before, after } = { before: toJson(entry).before ?? {}, after: toJson(entry).after ?? {} };
+  const { before, after } = {
+    before: toAuditEntry(entry).before ?? {},
+    after: toAuditEntry(entry).after ?? {},
+  };
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter((name) => (before[name] ?? after[name] ?? null) !== null)
     .map((name) => {

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, readSync } from "node:fs";
 import type { Command } from "commander";
+import { toReceipt } from "../../http/console/views.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
 import { readPublicKey } from "../../lib/signatures.ts";
@@ -29,11 +30,7 @@ export function registerReceipts(program: Command, context: CliContext): void {
         ...(org === undefined ? {} : { organizationId: org }),
       });
       if (options.json) {
-        context.printJson(
-          rows.map(({ id, object, organizationId, createdAt }) => ({
-            ...{ id, deleted: object, organization_id: organizationId, created_at: toTimestamp(createdAt) },
-          })),
-        );
+        context.printJson(rows.map(toReceipt));
         return;
       }
       const cells = rows.map(({ id, object, createdAt }) => [id, object, toTimestamp(createdAt)]);

@@ -51,6 +51,9 @@ const COMMANDS: [command: () => string[], schema: TSchema][] = [
   [() => ["webhooks", "list"], Type.Array(wire.ConsoleEndpoint)],
   [() => ["webhooks", "deliveries"], Type.Array(wire.Delivery)],
   [() => ["transcriptions", "list"], Type.Array(wire.AdminTranscription)],
+  [() => ["uploads", "list"], Type.Array(wire.AdminUpload)],
+  [() => ["models", "list"], Type.Array(wire.InstalledModelRow)],
+  [() => ["audit", "list"], Type.Array(wire.AuditEntry)],
 ];
 
 test("commands print rows in the shapes of the console", async () => {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { UPLOAD_STATES, type UploadState } from "../../domain/upload.ts";
+import { toUpload } from "../../http/console/views.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import type { UploadRow } from "../../store/uploads.ts";
@@ -11,7 +12,6 @@ import {
   withRangeOptions,
 } from "../frame/list-filters.ts";
 import { renderFields, renderTable } from "../frame/output.ts";
-import { readingDocument } from "../transcribe/reading-document.ts";
 
 /** `shruti uploads …`: admins see the uploads of all projects, and why one was rejected. */
 export function registerUploads(program: Command, context: CliContext): void {
@@ -30,7 +30,7 @@ export function registerUploads(program: Command, context: CliContext): void {
       const admin = await context.openServices();
       const { deleteUpload } = await import("../../services/upload-admin.ts");
       const row = await deleteUpload(admin, id);
-      if (options.json) context.printJson(toJson(row));
+      if (options.json) context.printJson(toUpload(row));
       else context.printLine(`The recording of ${row.id} is deleted.`);
     });
 }
@@ -51,7 +51,7 @@ function registerList(uploads: Command, context: CliContext): void {
       const states = options.rejected ? (["rejected"] as const) : options.state;
       const filter = await filterOf(options, states, context);
       const rows = listAllUploads(database.store, filter);
-      if (options.json) return context.printJson(rows.map(toJson));
+      if (options.json) return context.printJson(rows.map(toUpload));
       const cells = rows.map((row) => [
         ...[row.id, stateOf(row), row.bytes, row.durationMs === null ? null : toSeconds(row.durationMs)],
         ...[row.projectId, toTimestamp(row.createdAt), reasonOf(row)],
@@ -82,7 +82,7 @@ function registerShow(uploads: Command, context: CliContext): void {
       const acts = listAudit(database.store, { object: id }, { limit: 100 }).data.reverse();
       if (options.json) {
         context.printJson({
-          ...toJson(row),
+          ...toUpload(row),
           stored_bytes: stored,
           history: movesOf(row),
           transcriptions: uses.map(({ id: use, state }) => ({ id: use, state })),
@@ -92,7 +92,7 @@ function registerShow(uploads: Command, context: CliContext): void {
         });
         return;
       }
-      const fields = Object.entries({ ...toJson(row), error: reasonOf(row), stored_bytes: stored });
+      const fields = Object.entries({ ...toUpload(row), error: reasonOf(row), stored_bytes: stored });
       context.io.out(
         renderFields(fields.map(([name, value]) => [name, value === null ? null : String(value)])),
       );
@@ -126,30 +126,6 @@ const stateOf = ({ state, deletedAt }: UploadRow) =>
 
 const reasonOf = ({ errorCode, errorMessage }: UploadRow) =>
   errorCode === null ? null : `${errorCode}: ${errorMessage ?? ""}`;
-
-const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));
-
-function toJson(row: UploadRow) {
-  return {
-    id: row.id,
-    organization_id: row.organizationId,
-    project_id: row.projectId,
-    key_id: row.apiKeyId,
-    state: row.state,
-    bytes: row.bytes,
-    sha256: row.storedSha256 ?? row.sha256,
-    duration_seconds: row.durationMs === null ? null : toSeconds(row.durationMs),
-    channels: row.channels,
-    sample_rate_hz: row.sampleRateHz,
-    truncated: row.truncated,
-    reading: row.reading && readingDocument(row.reading),
-    created_at: toTimestamp(row.createdAt),
-    expires_at: toTimestamp(row.expiresAt),
-    finished_at: time(row.finishedAt),
-    deleted_at: time(row.deletedAt),
-    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
-  };
-}
 
 function readStates(text: string): UploadState[] {
   const states = text.split(",").map((state) => state.trim());

@@ -6,13 +6,13 @@ import { sha256Hex } from "../../lib/sha256.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import { type ResultInfo, resultBody } from "../../pipeline/render.ts";
 import type { Evidence } from "../../services/signed/evidence.ts";
+import { readingDocument } from "../../services/signed/reading-document.ts";
 import { canonicalJson } from "../../services/signed/signed-documents.ts";
 import type { Store } from "../../store/database.ts";
 import { findResult } from "../../store/results.ts";
 import { findTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findUpload, readingOf } from "../../store/uploads.ts";
 import { CommandError } from "../frame/context.ts";
-import { readingDocument } from "../transcribe/reading-document.ts";
 
 const HASHED =
   "sha256: the result as the API sends it in JSON, in the form of RFC 8785 (keys sorted, no spaces), UTF-8. text_sha256: its field text, UTF-8.";

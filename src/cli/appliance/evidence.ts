@@ -4,11 +4,11 @@ import { AppError } from "../../domain/errors.ts";
 import { asWriterOf } from "../../lib/rights.ts";
 import { plainMessage } from "../../lib/system-error.ts";
 import type { Evidence } from "../../services/signed/evidence.ts";
+import { readingOfDocument } from "../../services/signed/reading-document.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { renderFields } from "../frame/output.ts";
 import { readSigned } from "../frame/signed-file.ts";
 import { type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "../transcribe/local-work.ts";
-import { readingOfDocument } from "../transcribe/reading-document.ts";
 
 type VerifyOptions = { key?: string; audio?: string; json?: true };
 /** How a transcript compares with that of a second recognition. */

@@ -1,5 +1,3 @@
-import { engineOf, fileOf, type InstalledModel } from "../../domain/model.ts";
-import { noticeOf } from "../../domain/trial.ts";
 import { actAs, asUser, ownerOf } from "../../lib/rights.ts";
 import type { ModelService, ModelServiceDeps } from "../../services/models/models.ts";
 import type { CliContext } from "../frame/context.ts";
@@ -36,33 +34,4 @@ export async function openModels(
   // `models.dir` may be elsewhere, and root's.
   actAs(ownerOf(service.directory));
   return service;
-}
-
-/** Renders an installed model for `--json`, in the words of `GET /v1/models` and with its files. */
-export function toJson(service: ModelService, model: InstalledModel) {
-  const { capabilities, diarization } = service.describe(model);
-  const notice = noticeOf(model);
-  return {
-    id: model.id,
-    object: "model",
-    name: model.name,
-    version: model.version,
-    default: service.findDefault()?.id === model.id,
-    default_languages: service.servedLanguages(model),
-    languages: model.languages.map(({ code, name, modes, trial }) => ({
-      ...{ code, name, modes },
-      ...(trial === undefined ? {} : { trial }),
-    })),
-    capabilities,
-    diarization,
-    licence: model.licence,
-    source: model.source,
-    ...(notice === undefined ? {} : { notice }),
-    embedded: model.embedded,
-    engine: engineOf(model.family),
-    family: model.family,
-    path: fileOf(model.files, model.parts ? "model" : "weights"),
-    bytes: model.bytes,
-    sha256: model.sha256,
-  };
 }

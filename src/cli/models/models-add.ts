@@ -3,6 +3,7 @@ import { CTC_FEATURES } from "../../domain/ctc-settings.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { Mode } from "../../domain/transcription.ts";
+import { toInstalledModel } from "../../http/console/views.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
 import type { StagedImport } from "../../model-import/import-process.ts";
@@ -12,7 +13,7 @@ import type { SpeakerWeightKind } from "../../services/models/speaker-weights.ts
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { cleanUpAtEnd } from "../frame/ending.ts";
 import { openProgress } from "../frame/progress.ts";
-import { openModels, toJson } from "./installed-models.ts";
+import { openModels } from "./installed-models.ts";
 import type { FoundSource } from "./model-sources.ts";
 import type { TrialReport } from "./model-trial.ts";
 import {
@@ -167,7 +168,10 @@ async function addModel(context: CliContext, path: string, options: AddArguments
     const model = await service.add(source.added, settings);
     if (options.default) service.setDefault(model.id);
     if (options.json)
-      context.printJson({ ...toJson(service, model), ...(trial ? { trial: trialJson(trial) } : {}) });
+      context.printJson({
+        ...toInstalledModel(service, model),
+        ...(trial ? { trial: trialJson(trial) } : {}),
+      });
     else context.printLine(model.id);
   } finally {
     progress.close();

@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { engineOf, fileOf, type InstalledModel } from "../../domain/model.ts";
+import { toInstalledModel } from "../../http/console/views.ts";
 import type { WeightType } from "../../model-import/quantise.ts";
 import type { AddModelOptions } from "../../services/models/models.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { cleanUpAtEnd } from "../frame/ending.ts";
 import { openProgress } from "../frame/progress.ts";
-import { openModels, toJson } from "./installed-models.ts";
+import { openModels } from "./installed-models.ts";
 import { describeImport, tryOut } from "./models-add.ts";
 import { readWeightType } from "./models-options.ts";
 import { findingsOf } from "./trial-report.ts";
@@ -67,7 +68,7 @@ async function quantise(
     source.added,
     manifestOf(model, options, nameWithType(model.id, options.to)),
   );
-  if (options.json) context.printJson(toJson(service, made));
+  if (options.json) context.printJson(toInstalledModel(service, made));
   else context.printLine(made.id);
 }
 

@@ -1,11 +1,12 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { engineOf, type InstalledModel } from "../../domain/model.ts";
 import { describeVerdicts, noticeOf } from "../../domain/trial.ts";
+import { toInstalledModel } from "../../http/console/views.ts";
 import type { MeasuredFigures, ModelService } from "../../services/models/models.ts";
 import type { SpeakerWeightKind } from "../../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { renderFields, renderTable } from "../frame/output.ts";
-import { openModels, toJson } from "./installed-models.ts";
+import { openModels } from "./installed-models.ts";
 import { registerModelsAdd } from "./models-add.ts";
 import { registerModelsFetch } from "./models-fetch.ts";
 import { KINDS, readKind } from "./models-options.ts";
@@ -24,7 +25,7 @@ export function registerModels(program: Command, context: CliContext): void {
       const all = service.list();
       for (const problem of service.problems()) context.note(`left out: ${problem}`);
       if (options.json) {
-        context.printJson(all.map((model) => toJson(service, model)));
+        context.printJson(all.map((model) => toInstalledModel(service, model)));
         return;
       }
       const chosen = service.findDefault();
@@ -50,7 +51,10 @@ export function registerModels(program: Command, context: CliContext): void {
       const model = service.find(id);
       if (!model) throw new CommandError("not_found", `There is no model ${id}.`);
       if (options.json) {
-        context.printJson({ ...toJson(service, model), measured: service.measured(model).map(measuredJson) });
+        context.printJson({
+          ...toInstalledModel(service, model),
+          measured: service.measured(model).map(measuredJson),
+        });
       } else {
         context.io.out(renderFields(fieldsOf(model)));
         const measured = service.measured(model);

@@ -1,25 +1,34 @@
 import type { Config } from "../../config/schema.ts";
+import type { AuditValues } from "../../domain/audit.ts";
 import type { Credit } from "../../domain/credit.ts";
-import type { InstalledModel } from "../../domain/model.ts";
+import { engineOf, fileOf, type InstalledModel } from "../../domain/model.ts";
 import { billedMsOf } from "../../domain/transcription.ts";
 import { noticeOf } from "../../domain/trial.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import type { ApiKey } from "../../services/api-keys.ts";
 import type { ModelService } from "../../services/models/models.ts";
+import { readingDocument } from "../../services/signed/reading-document.ts";
+import type { AuditEntry as AuditRow } from "../../store/audit-log.ts";
 import type { LedgerEntry as Entry } from "../../store/ledger.ts";
 import type { OrganizationRow } from "../../store/organizations.ts";
 import type { ProjectRow } from "../../store/projects.ts";
+import type { ReceiptRow } from "../../store/receipts.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
+import type { UploadRow } from "../../store/uploads.ts";
 import type { DeliveryView, EndpointView } from "../../webhooks/webhooks.ts";
 import type {
   AdminTranscription,
+  AdminUpload,
+  AuditEntry,
   ConsoleEndpoint,
   ConsoleModel,
   Delivery,
+  InstalledModelRow,
   Key,
   LedgerEntry,
   Organization,
   Project,
+  Receipt,
 } from "../wire/console.ts";
 
 /**
@@ -127,6 +136,24 @@ export function toModel(models: ModelService, model: InstalledModel): ConsoleMod
   };
 }
 
+/** Adds what commands say of a model: what it can do, and its files. */
+export function toInstalledModel(models: ModelService, model: InstalledModel): InstalledModelRow {
+  const { capabilities, diarization } = models.describe(model);
+  return {
+    ...toModel(models, model),
+    languages: model.languages.map(({ code, name, modes, trial }) => ({
+      ...{ code, name, modes },
+      ...(trial === undefined ? {} : { trial }),
+    })),
+    capabilities,
+    diarization,
+    embedded: model.embedded,
+    engine: engineOf(model.family),
+    path: fileOf(model.files, model.parts ? "model" : "weights"),
+    sha256: model.sha256,
+  };
+}
+
 export function toEndpoint(row: EndpointView): ConsoleEndpoint {
   return {
     id: row.id,
@@ -195,4 +222,48 @@ export function toTranscription(row: TranscriptionRow): AdminTranscription {
     content_deleted_at: time(row.contentDeletedAt),
     error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   };
+}
+
+export function toUpload(row: UploadRow): AdminUpload {
+  return {
+    id: row.id,
+    organization_id: row.organizationId,
+    project_id: row.projectId,
+    key_id: row.apiKeyId,
+    state: row.state,
+    bytes: row.bytes,
+    sha256: row.storedSha256 ?? row.sha256,
+    duration_seconds: row.durationMs === null ? null : toSeconds(row.durationMs),
+    channels: row.channels,
+    sample_rate_hz: row.sampleRateHz,
+    truncated: row.truncated,
+    reading: row.reading && readingDocument(row.reading),
+    created_at: toTimestamp(row.createdAt),
+    expires_at: toTimestamp(row.expiresAt),
+    finished_at: time(row.finishedAt),
+    deleted_at: time(row.deletedAt),
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  };
+}
+
+export function toAuditEntry(entry: AuditRow): AuditEntry {
+  const read = (text: string | null) => (text === null ? null : (JSON.parse(text) as AuditValues));
+  return {
+    entry: entry.sequence,
+    created_at: toTimestamp(entry.createdAt),
+    source: entry.source,
+    actor: entry.actor,
+    via: entry.via,
+    action: entry.action,
+    object: entry.object,
+    organization_id: entry.organizationId,
+    before: read(entry.before),
+    after: read(entry.after),
+    previous_hash: entry.previousHash,
+    hash: entry.hash,
+  };
+}
+
+export function toReceipt({ id, object, organizationId, createdAt }: ReceiptRow): Receipt {
+  return { id, deleted: object, organization_id: organizationId, created_at: toTimestamp(createdAt) };
 }

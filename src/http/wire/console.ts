@@ -1,5 +1,6 @@
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { SCOPES } from "../../domain/api-key.ts";
+import { AUDIT_ACTIONS } from "../../domain/audit.ts";
 import { LEDGER_KINDS } from "../../domain/credit.ts";
 import { ERROR_CODES } from "../../domain/errors.ts";
 import {
@@ -9,8 +10,12 @@ import {
   TIMESTAMPS,
   TRANSCRIPTION_STATES,
 } from "../../domain/transcription.ts";
+import { TRIAL_VERDICTS } from "../../domain/trial.ts";
+import { UPLOAD_STATES } from "../../domain/upload.ts";
 import { ALL_EVENT_TYPES, DELIVERY_STATES, SUBSCRIBED_EVENT_TYPES } from "../../domain/webhook.ts";
-import { oneOf } from "./schemas.ts";
+import { ACTOR_SOURCES } from "../../lib/actor.ts";
+import { ReadingDocument } from "../../services/signed/evidence.ts";
+import { Model, oneOf } from "./schemas.ts";
 
 /**
  * Requests and answers of the console's admin part, `/console/api/…` (docs/console.md section 4). They are in the style of the
@@ -333,6 +338,25 @@ export const ConsoleModel = closed({
   notice: Type.Optional(text),
 });
 export type ConsoleModel = Static<typeof ConsoleModel>;
+/** A model in the `--json` of commands: also what it can do, and its files. */
+export const InstalledModelRow = closed({
+  ...ConsoleModel.properties,
+  languages: Type.Array(
+    closed({
+      ...ConsoleModel.properties.languages.items.properties,
+      /** What the trial has found when the model was added; left out: it was not tried in this language. */
+      trial: Type.Optional(oneOf(TRIAL_VERDICTS)),
+    }),
+  ),
+  capabilities: Model.properties.capabilities,
+  diarization: Model.properties.diarization,
+  /** It is in the executable. */
+  embedded: Type.Boolean(),
+  engine: text,
+  path: text,
+  sha256: text,
+});
+export type InstalledModelRow = Static<typeof InstalledModelRow>;
 export const ConsoleModelList = closed({
   ...list(ConsoleModel).properties,
   /** Why files of the models' directory are left out, and choices that cannot be followed; for people. */
@@ -438,3 +462,51 @@ export const AdminTranscriptionQuery = closed({
   state: Type.Optional(Type.String({ maxLength: 100 })),
 });
 export type AdminTranscriptionQuery = Static<typeof AdminTranscriptionQuery>;
+
+// —— What only commands show ——
+
+/** An upload of any project. */
+export const AdminUpload = closed({
+  id,
+  organization_id: id,
+  project_id: id,
+  key_id: nullable(id),
+  state: oneOf(UPLOAD_STATES),
+  bytes: count,
+  sha256: nullable(text),
+  duration_seconds: nullable(number),
+  channels: nullable(count),
+  sample_rate_hz: nullable(count),
+  truncated: nullable(Type.Boolean()),
+  reading: nullable(ReadingDocument),
+  created_at: time,
+  expires_at: time,
+  finished_at: nullable(time),
+  deleted_at: nullable(time),
+  error: nullable(closed({ code: oneOf(ERROR_CODES), message: text })),
+});
+export type AdminUpload = Static<typeof AdminUpload>;
+
+/** Small values of an object before or after an act. */
+const actValues = nullable(
+  Type.Record(Type.String(), Type.Union([text, number, Type.Boolean(), Type.Null()])),
+);
+export const AuditEntry = closed({
+  entry: count,
+  created_at: time,
+  source: oneOf(ACTOR_SOURCES),
+  actor: text,
+  via: nullable(text),
+  action: oneOf(AUDIT_ACTIONS),
+  object: nullable(text),
+  organization_id: nullable(id),
+  before: actValues,
+  after: actValues,
+  previous_hash: text,
+  hash: text,
+});
+export type AuditEntry = Static<typeof AuditEntry>;
+
+/** What is known of a receipt without reading it. */
+export const Receipt = closed({ id, deleted: id, organization_id: id, created_at: time });
+export type Receipt = Static<typeof Receipt>;

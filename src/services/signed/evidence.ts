@@ -19,6 +19,22 @@ const oneOf = <T extends string>(values: readonly T[]) =>
 const Track = Type.Integer({ minimum: 0, maximum: 31 });
 const Speakers = Type.Integer({ minimum: 1, maximum: 1000 });
 
+/** How a file was read. */
+export const ReadingDocument = Type.Object({
+  format: Type.Optional(
+    Type.Object({
+      demuxer: oneOf(RAW_DEMUXERS),
+      rate_hz: Type.Integer(),
+      channels: Type.Integer(),
+      code_bits: Type.Optional(Type.Integer()),
+    }),
+  ),
+  track: Type.Optional(Track),
+  left_out: Type.Optional(Type.Array(Track)),
+  mixed: Type.Optional(Type.Array(Track)),
+});
+export type ReadingDocument = Static<typeof ReadingDocument>;
+
 const EVIDENCE = Type.Object({
   object: Type.Literal("transcription_evidence"),
   format: Type.Literal(1),
@@ -40,21 +56,7 @@ const EVIDENCE = Type.Object({
     duration_seconds: Type.Number(),
     channels: Type.Integer(),
     /** How the file was read; absent where it has one track and says itself what it is. */
-    reading: Type.Optional(
-      Type.Object({
-        format: Type.Optional(
-          Type.Object({
-            demuxer: oneOf(RAW_DEMUXERS),
-            rate_hz: Type.Integer(),
-            channels: Type.Integer(),
-            code_bits: Type.Optional(Type.Integer()),
-          }),
-        ),
-        track: Type.Optional(Track),
-        left_out: Type.Optional(Type.Array(Track)),
-        mixed: Type.Optional(Type.Array(Track)),
-      }),
-    ),
+    reading: Type.Optional(ReadingDocument),
   }),
   model: Type.Object({
     id: Text,

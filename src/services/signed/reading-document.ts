@@ -1,7 +1,5 @@
 import type { Reading } from "../../domain/reading.ts";
-import type { Evidence } from "../../services/signed/evidence.ts";
-
-type ReadingDocument = NonNullable<Evidence["audio"]["reading"]>;
+import type { ReadingDocument } from "./evidence.ts";
 
 /** Writes how a file is read for documents. */
 export function readingDocument({ format, track, leftOut, mixed }: Reading): ReadingDocument {
