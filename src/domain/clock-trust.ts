@@ -1,4 +1,5 @@
 import type { SinceBoot } from "../lib/clock.ts";
+import { DAY_MS } from "../lib/time.ts";
 
 /**
  * When the clock can be trusted (docs/decisions/clock.md). Each reading of the clock is compared with what is
@@ -6,7 +7,6 @@ import type { SinceBoot } from "../lib/clock.ts";
  * functions are pure.
  */
 
-const DAY_MS = 86_400_000;
 /** A clock that differs by more from what is known is in doubt. */
 export const MAX_DIFFERENCE_MS = 2 * DAY_MS;
 /** A clock in doubt that agrees with what is known for so long is trusted again. */

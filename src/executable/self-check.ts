@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { NATIVE_FILES } from "#native-parts";
 import { piecesOfBlob } from "../lib/blob-pieces.ts";
+import { OWN_EXECUTABLE } from "../lib/own-executable.ts";
 import { unpackCarried } from "../native/carried-files.ts";
 import { CARRIED_FILES, type CarriedFiles } from "../services/models/carried-models.ts";
 import { CARRIED_NETS } from "../services/models/carried-nets.ts";
@@ -10,8 +11,6 @@ import { readSeal, SEAL_BYTES, type Seal } from "./seal.ts";
 
 export type SelfFinding = { check: string; ok: boolean; detail: string };
 
-/** This executable. On Linux the path stays right when the file is replaced while the program runs. */
-const OWN_EXECUTABLE = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
 const PIECE_BYTES = 1024 * 1024;
 
 /**

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { Config } from "../config/schema.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import { toTimestamp } from "../lib/time.ts";
+import { DAY_MS, toTimestamp } from "../lib/time.ts";
 import { readMembers } from "./control/members.ts";
 import { FLEET_FILES, fleetFolderOf, readFleetFile } from "./fleet-folder.ts";
 import { type Link, openLink } from "./link.ts";
@@ -23,7 +23,7 @@ const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 const OLDEST_SERVER = [2, 9, 10];
 /** Older servers lack repairs of 2026 for rights to publish, client certificates and JetStream. */
 const REPAIRED_SERVERS = "2.11.16 and 2.12.7";
-const SOON_MS = 30 * 86_400_000;
+const SOON_MS = 30 * DAY_MS;
 
 /** Examines the fleet from the side that the config describes: a worker, or the control plane. */
 export async function examineFleet(checked: Checked): Promise<FleetFinding[]> {

@@ -1,6 +1,7 @@
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { isOwnRunning } from "./is-running.ts";
 
 /**
  * Prefix of a command's folders in the system's temporary folder: `shruti-transcribe-<process>-…`. Decoded audio and copies of
@@ -51,7 +52,8 @@ export function removeAbandoned(parent: string, nowMs: number): void {
     try {
       const found = lstatSync(path);
       if (!found.isDirectory() || found.uid !== process.geteuid?.()) continue;
-      if (nowMs - found.mtimeMs < ABANDONED_AFTER_MS || isAlive(ownerOf(name))) continue;
+      // A process of another user is not the one that made the folder.
+      if (nowMs - found.mtimeMs < ABANDONED_AFTER_MS || isOwnRunning(ownerOf(name))) continue;
       rmSync(path, { recursive: true, force: true });
     } catch {
       // Another command is removing it.
@@ -67,19 +69,7 @@ function namesIn(parent: string): string[] {
   }
 }
 
-function ownerOf(name: string): number | undefined {
-  const pid = /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1];
-  return pid === undefined ? undefined : Number(pid);
-}
-
-/** A process of another user is not the one that made the folder. */
-function isAlive(pid: number | undefined): boolean {
-  if (pid === undefined) return false;
-  try {
-    // Signal 0 only checks that the process exists.
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
+/** Returns the number of the process that made a folder; not a number where its name has none. */
+function ownerOf(name: string): number {
+  return Number(/^(\d+)-/.exec(name.slice(PREFIX.length))?.[1]);
 }

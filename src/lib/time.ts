@@ -1,3 +1,5 @@
+export const DAY_MS = 86_400_000;
+
 /** Renders a time as RFC 3339, UTC, with milliseconds (docs/decisions/conventions.md). */
 export function toTimestamp(epochMs: number): string {
   return new Date(epochMs).toISOString();

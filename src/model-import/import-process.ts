@@ -4,6 +4,7 @@ import type { Subprocess } from "bun";
 import { CHILD_FOLDER } from "../lib/child-folder.ts";
 import { unfinishedPath } from "../lib/durable-files.ts";
 import { makeFolder } from "../lib/give-to-owner.ts";
+import { ownCommand } from "../lib/own-executable.ts";
 import type { Imported } from "./convert.ts";
 import { IMPORT_COMMAND, type ImportReply, type ImportRequest } from "./protocol.ts";
 
@@ -11,9 +12,6 @@ import { IMPORT_COMMAND, type ImportReply, type ImportRequest } from "./protocol
 export const MAX_IMPORT_BYTES = 1_500_000_000;
 const WATCH_MS = 50;
 const FOLDER_MODE = 0o755;
-
-/** The file that this process was started from, even if an update has replaced it meanwhile. */
-const OWN_EXECUTABLE = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
 
 /** The source cannot be imported. The message names the file at fault and the reason. */
 export class RefusedImport extends Error {}
@@ -105,10 +103,7 @@ async function runChild(
 type Child = Subprocess<"ignore", "ignore", "inherit">;
 
 function spawnChild(onReply: (reply: ImportReply) => void): Child {
-  const command = Bun.isStandaloneExecutable
-    ? [OWN_EXECUTABLE, IMPORT_COMMAND]
-    : [process.execPath, `${import.meta.dir}/../main.ts`, IMPORT_COMMAND];
-  return Bun.spawn(command, {
+  return Bun.spawn(ownCommand(IMPORT_COMMAND), {
     argv0: process.execPath,
     stdin: "ignore",
     stdout: "ignore",

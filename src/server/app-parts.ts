@@ -12,6 +12,7 @@ import type { Fleet, OpenFleetOptions } from "../fleet/control/open-fleet.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import type { Log } from "../lib/log.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 import { createScheduler, type Scheduler } from "../scheduler/scheduler.ts";
 import { createSweeper, type Sweeper } from "../scheduler/sweep.ts";
@@ -104,7 +105,6 @@ export type AppWorkers = {
   readiness: Readiness;
 };
 
-const DAY_MS = 86_400_000;
 /** With less free space the database cannot grow, whatever reserve the config asks for. */
 const LEAST_FREE_BYTES = 1024 * 1024;
 

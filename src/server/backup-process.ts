@@ -1,5 +1,6 @@
 import { setPriority } from "node:os";
 import type { Config } from "../config/schema.ts";
+import { ownCommand } from "../lib/own-executable.ts";
 import type { MakeBackup } from "./scheduled-backups.ts";
 
 /** Less urgent than recognition and requests (nice(2)). */
@@ -23,10 +24,7 @@ export function backupProcess(config: Config, configPath: string | undefined): M
     const { NOTIFY_SOCKET: _, ...environment } = process.env;
     const options = ["backup", "--to", to, "--keep", String(keep), "--json"];
     const command = [
-      ...(Bun.isStandaloneExecutable
-        ? ["/proc/self/exe"]
-        : [process.execPath, `${import.meta.dir}/../main.ts`]),
-      ...options,
+      ...ownCommand(...options),
       ...(with_models ? ["--with-models"] : []),
       ...(with_secrets ? ["--with-secrets"] : []),
       ...(configPath === undefined ? [] : ["--config", configPath]),

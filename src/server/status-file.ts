@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { isRunning } from "../lib/is-running.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
 import type { App } from "./app.ts";
 
@@ -26,19 +27,8 @@ export function readServerStatus(dataDir: string, nowMs = Date.now()): ServerSta
   try {
     const status = JSON.parse(readRegularFile(join(dataDir, STATUS_FILE), MAX_STATUS_BYTES)) as ServerStatus;
     if (nowMs - Date.parse(status.updated_at) > SILENT_MS) return undefined;
-    return isAlive(status.pid) ? status : undefined;
+    return isRunning(status.pid) ? status : undefined;
   } catch {
     return undefined;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    // Signal 0 only checks that the process exists.
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // The process belongs to another user.
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

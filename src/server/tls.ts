@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
-import { toTimestamp } from "../lib/time.ts";
+import { DAY_MS, toTimestamp } from "../lib/time.ts";
 
 /** Largest file that is read. A chain of certificates has some kilobytes. */
 const MAX_PEM_BYTES = 1024 * 1024;
@@ -40,7 +40,7 @@ export function readCertificate({ server }: Config): Certificate | undefined {
 }
 
 /** Warn this long before expiry. */
-const SOON_MS = 14 * 86_400_000;
+const SOON_MS = 14 * DAY_MS;
 
 /** Warns of a certificate that expires soon or has expired; undefined: it does neither. */
 export function endingOf(certificate: Certificate, nowMs: number): string | undefined {

@@ -2,7 +2,7 @@ import type { Config } from "../config/schema.ts";
 import type { Credit } from "../domain/credit.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
-import { dayIn, nextMidnightIn } from "../lib/time.ts";
+import { DAY_MS, dayIn, nextMidnightIn } from "../lib/time.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { appendGrant, chargedOnDay, creditOf, type LedgerEntry, listLedger } from "../store/ledger.ts";
@@ -138,7 +138,6 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
   };
 }
 
-const DAY_MS = 86_400_000;
 const SHOWN_DAYS = 30;
 const MOST_DAYS = 366;
 

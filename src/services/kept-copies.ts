@@ -6,6 +6,7 @@ import { type Ages, isOver } from "../domain/clock-trust.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { audioFilePath } from "../store/audio-files.ts";
 import { removeAbandonedCopies } from "../store/backup.ts";
 import { deleteContentIn, holdsOrganization, uploadsIn } from "../store/copied-content.ts";
@@ -18,7 +19,6 @@ import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
 
 type Deps = { database: Database; clock: Clock; log: Log };
 
-const DAY_MS = 86_400_000;
 const BATCH = 200;
 
 /** Lists all of them. */

@@ -4,6 +4,7 @@ import { AppError } from "../domain/errors.ts";
 import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { listEndedWithChunks, removeChunks } from "../store/chunks.ts";
 import { checkpointNow, type Database, type Store, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
@@ -60,7 +61,6 @@ export type RetentionService = {
   run(): Promise<RetentionReport>;
 };
 
-const DAY_MS = 86_400_000;
 const BATCH = 200;
 const NO_COPIES: RemovedCopies = { restoreCopiesRemoved: 0, upgradeCopiesRemoved: 0 };
 

@@ -3,6 +3,7 @@ import { type Ages, before } from "../domain/clock-trust.ts";
 import type { Scope } from "../domain/ownership.ts";
 import { type EventType, eventTypeOf, type SubscribedEventType } from "../domain/webhook.ts";
 import { ID_PREFIXES, newId } from "../lib/ids.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { transaction } from "../store/database.ts";
 import { type AddressRules, addressRules, checkEndpointUrl } from "./addresses.ts";
 import {
@@ -39,7 +40,6 @@ export type { EndpointView } from "./endpoints.ts";
 export { MAX_ENDPOINTS_PER_PROJECT, ROTATION_MS, requireEndpoint } from "./endpoints.ts";
 export type { DeliveryView } from "./redelivery.ts";
 
-const DAY_MS = 24 * 3_600_000;
 /** Identifiers in the bodies of test events: the ULID of time zero, which no transcription or organization has. */
 export const TEST_TRANSCRIPTION_ID = `${ID_PREFIXES.transcription}_${"0".repeat(26)}`;
 const TEST_ORGANIZATION_ID = `${ID_PREFIXES.organization}_${"0".repeat(26)}`;

@@ -1,5 +1,6 @@
 import type { Subprocess } from "bun";
 import { CHILD_FOLDER } from "../../lib/child-folder.ts";
+import { ownCommand } from "../../lib/own-executable.ts";
 import { WORKER_COMMAND, type WorkerReply, type WorkerRequest } from "../protocol.ts";
 import { workerEnvironment } from "./worker-environment.ts";
 
@@ -17,12 +18,6 @@ export type WorkerProcess = {
 };
 
 /**
- * The file that this process was started from, even if an update has replaced or removed it: parent and worker process
- * must use the same protocol.
- */
-const OWN_EXECUTABLE = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
-
-/**
  * Starts this program again as a worker process.
  *
  * @param onReply receives every message, in order
@@ -33,10 +28,7 @@ export function spawnWorker(
   onReply: (reply: WorkerReply) => void,
   log: (line: string) => void,
 ): WorkerProcess {
-  const command = Bun.isStandaloneExecutable
-    ? [OWN_EXECUTABLE, WORKER_COMMAND]
-    : [process.execPath, `${import.meta.dir}/../../main.ts`, WORKER_COMMAND];
-  const child: Subprocess<"ignore", "ignore", "pipe"> = Bun.spawn(command, {
+  const child: Subprocess<"ignore", "ignore", "pipe"> = Bun.spawn(ownCommand(WORKER_COMMAND), {
     // The name that `ps` shows.
     argv0: process.execPath,
     stdin: "ignore",

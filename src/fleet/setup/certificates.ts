@@ -2,6 +2,7 @@ import { generateKeyPair, randomBytes } from "node:crypto";
 import { isIP } from "node:net";
 import { promisify } from "node:util";
 import { md, pki } from "node-forge";
+import { DAY_MS } from "../../lib/time.ts";
 
 /** A certificate and its private key, PEM texts. */
 export type KeyedCertificate = { cert: string; key: string };
@@ -69,7 +70,7 @@ function bodyOf(
   const { n, e } = pki.privateKeyFromPem(key);
   certificate.publicKey = pki.setRsaPublicKey(n, e);
   certificate.serialNumber = serialOf(random(SERIAL_BYTES));
-  const begin = new Date(Date.now() - 86_400_000);
+  const begin = new Date(Date.now() - DAY_MS);
   certificate.validity.notBefore = begin;
   certificate.validity.notAfter = new Date(begin);
   certificate.validity.notAfter.setFullYear(begin.getFullYear() + YEARS);

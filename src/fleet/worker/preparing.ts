@@ -1,6 +1,7 @@
-import { mkdir, open, rm, statfs } from "node:fs/promises";
+import { mkdir, open, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Engine } from "../../engine/engine.ts";
+import { freeBytesOf } from "../../lib/disk-space.ts";
 import { createFile } from "../../lib/durable-files.ts";
 import type { Prepared, PrepareTicket } from "../messages.ts";
 import {
@@ -48,7 +49,7 @@ export async function prepareRecording(
   const folder = join(tools.folder, `${ticket.job}-${ticket.attempt}`);
   await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
   try {
-    await requireSpace(ticket, tools);
+    requireSpace(ticket, tools);
     const path = join(folder, "recording");
     await fetchRecording(ticket, path, tools.ca, signal);
     const leave = await tools.enter();
@@ -63,13 +64,12 @@ export async function prepareRecording(
 }
 
 /** @throws FetchError when the recording and its decoded tracks would not fit */
-async function requireSpace(
+function requireSpace(
   { recording, expected }: PrepareTicket,
   { folder, reserveBytes }: PreparingTools,
-): Promise<void> {
+): void {
   const bytes = recording.bytes + expected.tracks * trackBytes(expected.samples);
-  const { bavail, bsize } = await statfs(dirname(folder));
-  if (bavail * bsize >= bytes + reserveBytes) return;
+  if (freeBytesOf(dirname(folder)) >= bytes + reserveBytes) return;
   throw new FetchError(`the worker's disk has no space for ${Math.ceil(bytes / 1e6)} MB`);
 }
 
