@@ -28,6 +28,6 @@ export type DiarizeOutcome = {
   turns: SpeakerTurn[][];
   /** The number of speakers was found by the engine, and the evidence for it is weak. */
   isCountUncertain: boolean;
-  /** Of the nets that were loaded for it; left out: the built-in method did it. */
+  /** Hashes of the nets that were loaded for it; left out where the built-in method did it. */
   weightHashes?: SpeakerWeightHashes;
 };

@@ -12,7 +12,7 @@ export type Ending<Result> =
       result: Result;
       /** What the customer pays for: audio without gaps, milliseconds over all recognized channels. */
       billedMs: number;
-      /** Of the nets, where they distinguished the speakers. */
+      /** Hashes of the nets, where they distinguished the speakers. */
       speakerWeights?: SpeakerWeightHashes;
     }
   | {

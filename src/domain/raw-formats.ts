@@ -59,7 +59,7 @@ const BY_EXTENSION = new Map<string, RawFormat>([
   ),
 ]);
 
-/** Those of the extensions that no format with a signature has. */
+/** The extensions that no format with a signature has. */
 export const RAW_EXTENSIONS: readonly string[] = [...BY_EXTENSION.keys()].filter((name) => name !== "gsm");
 
 /** Media types by their lower-case names (RFC 3551 section 6, RFC 2046 section 4.3), with common unregistered ones. */

@@ -12,9 +12,9 @@ export type DeletionReceipt = {
   recording: { upload_id: string; sha256: string | null; bytes: number } | null;
   /** SHA-256 of the stored result; null: it had none. */
   transcript: { sha256: string } | null;
-  /** Of an organization: how many of each were removed; `uploads` are recordings. */
+  /** How many of each were removed with an organization; `uploads` are recordings. */
   removed: Record<string, number> | null;
-  /** Of an organization: what the purge cannot reach. Receipts of older versions do not have it. */
+  /** What the purge of an organization cannot reach. Receipts of older versions do not have it. */
   not_reached?: NotReached;
 };
 

@@ -39,6 +39,6 @@ export type RecognizedSegment = {
    * cannot tell.
    */
   spokenLanguages?: LanguageCandidate[];
-  /** After this text the model repeated itself, which is left out. */
+  /** The model repeated itself after this text; the repetition is left out. */
   isCut?: boolean;
 };

@@ -15,7 +15,7 @@ export type Segment = {
   confidence: number;
   /** `speaker_1`, … in order of first appearance; only with diarization. */
   speaker?: string;
-  /** From 0; only with channel mode `separate`. */
+  /** The channel, counted from 0; only with channel mode `separate`. */
   channel?: number;
 };
 

@@ -34,11 +34,11 @@ export type Means = {
   device: string | null;
   /** SHA-256 of the model's weights; of several files that with the role `model`. */
   modelSha256: string;
-  /** Of a model with several files: all of them. */
+  /** All files of a model that has several. */
   modelFiles?: { name: string; sha256: string }[];
   /** The engine has compared the hashes with the bytes that it loaded. Older versions left it out, and took the manifest's. */
   isHashedAtLoad?: boolean;
-  /** Of installed weights that distinguished the speakers. */
+  /** Hashes of installed weights that distinguished the speakers. */
   speakerWeights?: SpeakerWeightHashes;
   /** Names the code for this machine's processor, such as `haswell`; left out in rows of older versions. */
   cpuVariant?: string | null;

@@ -5,7 +5,7 @@ import type { FleetInstallation, FleetMember } from "./fleet-kit.ts";
 import type { RunningServer } from "./kit.ts";
 
 export const LOST_AFTER_SECONDS = 2;
-/** After this time of silence a worker is lost, and its chunks run elsewhere. */
+/** A worker that is silent for this time is lost, and its chunks run elsewhere. */
 const UNTIL_LOST_MS = LOST_AFTER_SECONDS * 1000 + 1_500;
 
 export type FaultyWorld = { fleet: FleetInstallation; members: FleetMember[]; server: RunningServer };

@@ -24,9 +24,9 @@ export type FleetInstallation = Installation & {
 };
 
 export type FleetLinks = {
-  /** From the control plane to the messaging server. */
+  /** The link from the control plane to the messaging server. */
   control: Partition;
-  /** From all workers to the control plane's audio. */
+  /** The links from all workers to the control plane's audio. */
   audio: Partition;
 };
 

@@ -7,7 +7,9 @@ export type Numbers = {
   /** Chunks that have ended, and how many of them ended more than once. */
   chunks: number;
   twice: number;
-  /** Of each kind of fault: seconds from its end until all workers took work again. Faults that overlap are left out. */
+  /**
+   * For each kind of fault, the seconds from its end until all workers took work again. Faults that overlap are left out.
+   */
   recoveries: Record<string, number[]>;
 };
 

@@ -31,7 +31,7 @@ const RECORDINGS = [
 const RECORDINGS_PATIENCE_MS = 4 * PATIENCE_MS;
 /** Measured on a software device: up to 0.04 for a token. */
 const MOST_CONFIDENCE_APART = 0.15;
-/** Of all words, where the model hesitates between two (same-words.test.ts). Measured on a software device: 1.1 %. */
+/** The largest share of other words, where the model hesitates between two (same-words.test.ts). Measured on a software device: 1.1 %. */
 const MOST_DIFFERENT = 0.025;
 
 type Result = Awaited<ReturnType<ReturnType<RunningServer["api"]>["result"]>>;

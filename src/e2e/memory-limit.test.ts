@@ -9,9 +9,9 @@ import { concatenated } from "./samples.ts";
 /** The number of chunks at once follows from the memory that a container or service may use. */
 
 /**
- * Of a model in the shape of Whisper's base, 147 MB, each chunk may need 130 MB, so that eight chunks and the program's
- * processes may need more than this. They were ended by the system when `engine.workers` was 8 and each chunk had an
- * encoder's memory of its own.
+ * A limit for a model in the shape of Whisper's base, 147 MB. Each chunk may need 130 MB, so that eight chunks and the
+ * program's processes may need more than this. They were ended by the system when `engine.workers` was 8 and each chunk
+ * had an encoder's memory of its own.
  */
 const LIMIT_BYTES = 900_000_000;
 const WORDS = 96;

@@ -22,9 +22,9 @@ import { fromDb, type Sound, sampleSound, wavOf } from "./sounds.ts";
  */
 
 const VARIATIONS = 4;
-/** Of all words. Measured with 15 variations: 0.7 % with AVX-512, 0.5 % with AVX2; whisper.cpp's code for both, 0.2 %. */
+/** The largest share of other words. Measured with 15 variations: 0.7 % with AVX-512, 0.5 % with AVX2; whisper.cpp's code for both, 0.2 %. */
 const MOST_DIFFERENT = 0.025;
-/** Of all words. Measured: 13 errors fewer than whisper.cpp's code, of 2,835 words. */
+/** The largest share of words that are wrong in addition. Measured: 13 errors fewer than whisper.cpp's code, of 2,835 words. */
 const MOST_ADDED_ERRORS = 0.01;
 
 type Recording = { path: string; language: string; said: string };

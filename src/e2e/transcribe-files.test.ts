@@ -79,14 +79,14 @@ describe("what is transcribed", () => {
     const [piped, named] = [await transcribe(["-"], bytes), await transcribe([samplePath("01-en")])];
     expect(piped).toMatchObject({ status: 0, out: named.out });
     expect(named.out).not.toContain("==>");
-    expect((await transcribe(["-"], new Uint8Array())).err).toContain("Standard input is empty.");
+    expect((await transcribe(["-"], new Uint8Array())).err).toContain("standard input is empty");
   }, 60_000);
 
   test.each([
     ["an empty folder", ["empty"], 4, "has no recordings"],
-    ["a pattern without files", ["calls/*.ogg"], 4, "No file matches calls/*.ogg"],
+    ["a pattern without files", ["calls/*.ogg"], 4, "no file matches calls/*.ogg"],
     ["standard input twice", ["-", "-"], 2, "can be read once"],
-    ["several subtitles on standard output", ["calls", "--format", "srt"], 2, "Give --output DIR"],
+    ["several subtitles on standard output", ["calls", "--format", "srt"], 2, "give --output DIR"],
     ["several recordings for one file", ["calls", "--output", "all.srt"], 2, "all.srt is one file"],
     [
       "two files of one name",
@@ -98,7 +98,7 @@ describe("what is transcribed", () => {
     ["a folder below a file", ["calls/call 2.wav", "--output", "calls/notes.txt/x.srt"], 2, "not a folder"],
     ["a file without a format's extension", ["calls", "--output", "LICENCE"], 2, "LICENCE is a file"],
     ["a device", ["/dev/null"], 1, "it is a device, not a regular file"],
-    ["an unknown format", ["calls", "--format", "doc"], 2, "There is no format doc"],
+    ["an unknown format", ["calls", "--format", "doc"], 2, "there is no format doc"],
     ["--skip-existing without files", ["calls", "--skip-existing"], 2, "needs --output"],
   ])("refuses %s", async (_, args, status, message) => {
     const refused = await transcribe(args);

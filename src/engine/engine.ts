@@ -31,7 +31,7 @@ export type DecodeJob = FileToRead & {
 
 /** A recording that another machine decodes and searches for speech. */
 export type ElsewhereJob = DecodeJob & {
-  /** Of the chunks that the speech will be packed into. */
+  /** Limits of the chunks that the speech will be packed into. */
   limits: ChunkLimits;
   /** What verification has found. A result that differs by more than `withinMs` is not used. */
   expected: { durationMs: number; withinMs: number; tracks: number };

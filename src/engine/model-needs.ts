@@ -38,7 +38,7 @@ export function createModelNeeds(machine: SharingMachine): NeedsOf {
 /** Positions of the caches. whisper.cpp fills them up to multiples of 256. */
 const CROSS_POSITIONS = 1536;
 const TEXT_POSITIONS = 512;
-/** Of a key and a value, for each position, layer and dimension. */
+/** Bytes of a key and a value, for each position, layer and dimension. */
 const CACHE_BYTES = 4;
 /** A second try decodes five samples at once. whisper.cpp then makes the cache of the text for seven, and keeps it. */
 const SAMPLES = 7;

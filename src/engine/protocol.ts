@@ -36,7 +36,7 @@ export type EngineModel = {
   version: string;
   family: ModelFamilyName;
   files: ModelFiles;
-  /** From the manifest. Executors on other machines find the model by them. */
+  /** Hashes in the manifest. Executors on other machines find the model by them. */
   sha256?: string;
   parts?: ModelPart[];
 };
@@ -67,7 +67,7 @@ export type ChunkOutcome = Recognition & {
 
 /** What a worker process computes a chunk with. */
 export type ChunkThreads = {
-  /** Of a chunk that makes its own steps, 1 to 256. */
+  /** Threads of a chunk that makes its own steps, 1 to 256. */
   threads: number;
   /** Threads that chunks share which make their decoding steps together; 0 or left out: this chunk makes its own. */
   lanes?: number;
@@ -91,7 +91,7 @@ export type WorkerOutcome = Recognition & { elapsedMs: number };
 
 export type SpeechJob = {
   pcmPath: string;
-  /** Of the chunks that the speech will be packed into: long speech is cut in pauses to fill them. */
+  /** Limits of the chunks that the speech will be packed into: long speech is cut in pauses to fill them. */
   limits: ChunkLimits;
 };
 

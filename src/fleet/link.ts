@@ -67,11 +67,11 @@ export type Link = {
 type Subscription = { subject: string; onMessage: Parameters<Link["subscribe"]>[1] };
 
 const DIAL_TIMEOUT_MS = 2_000;
-/** After dials that had no answer in time. On a machine that is overloaded, a TLS handshake can take seconds. */
+/** The longest limit of a dial, after several that had no answer in time. On a machine that is overloaded, a TLS handshake can take seconds. */
 const LONGEST_DIAL_TIMEOUT_MS = 16_000;
 const PING_EVERY_MS = 2_000;
 const RETRY_MS = 250;
-/** After the server has refused the key. An admin has to act, so there is no hurry. */
+/** Pause after the server has refused the key. An admin has to act, so there is no hurry. */
 const REFUSED_RETRY_MS = 2_000;
 const WAIT_STEP_MS = 20;
 const CLOSE_WITHIN_MS = 500;

@@ -114,7 +114,7 @@ const prepareTicketSchema = Type.Object({
     samples: Type.Integer({ minimum: 0, maximum: MAX_SAMPLES }),
     tracks: Type.Integer({ minimum: 1, maximum: MAX_TRACKS }),
   }),
-  /** Of the chunks that the speech will be packed into, samples. */
+  /** Limits of the chunks that the speech will be packed into, in samples. */
   limits: Type.Object({
     max_samples: Type.Integer({ minimum: 1, maximum: MAX_SAMPLES }),
     gap_samples: Type.Integer({ minimum: 0, maximum: MAX_SAMPLES }),
@@ -127,9 +127,9 @@ const level = Type.Number({ minimum: -1_000, maximum: 1_000 });
 
 /** What a worker has found in a recording beside the files that it has brought. */
 const preparedSchema = Type.Object({
-  /** Of each track. */
+  /** Samples of each track. */
   samples: Type.Integer({ minimum: 0, maximum: MAX_SAMPLES }),
-  /** Of the recording, also when they were mixed. */
+  /** Channels of the recording, also when they were mixed. */
   channels: Type.Integer({ minimum: 1, maximum: 1_024 }),
   measurements: Type.Object({
     truncated: Type.Boolean(),
@@ -176,7 +176,7 @@ const doneSchema = Type.Object({
       effort: Type.Optional(Type.Number({ minimum: 0, maximum: MAX_EFFORT })),
     }),
   ),
-  /** Of a job that asks for a recording to be prepared. */
+  /** The outcome of a job that asks for a recording to be prepared. */
   prepared: Type.Optional(preparedSchema),
   failed: Type.Optional(
     Type.Object({

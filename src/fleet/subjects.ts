@@ -28,9 +28,9 @@ export function subjectsOf(fleet: string) {
     beat: (worker: string) => `${root}.beat.${worker}`,
     done: (worker: string) => `${root}.done.${worker}`,
     hello: (worker: string) => `${root}.hello.${worker}`,
-    /** From the control plane to one worker. */
+    /** Subject of messages from the control plane to one worker. */
     order: (worker: string) => `${root}.order.${worker}`,
-    /** From the control plane to all workers: jobs that must stop. */
+    /** Subject of messages from the control plane to all workers: jobs that must stop. */
     cancel: `${root}.cancel`,
   };
 }

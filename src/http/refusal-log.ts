@@ -5,7 +5,7 @@ const LOGGED_EACH = 5;
 const INTERVAL_MS = 60_000;
 /** Addresses that are counted apart; those beyond share one count. */
 const MAX_ADDRESSES = 1000;
-/** Of the lines at an interval's end, one for each address that sent most. */
+/** The most lines at an interval's end: one for each address that sent most. */
 const MAX_LINES = 20;
 
 export type RefusalLog = {

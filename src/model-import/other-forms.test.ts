@@ -86,7 +86,7 @@ const tokensWith = (change: (tokens: string[]) => void): Folder => {
   change(tokens);
   return { tokens: tokens.join("\n") };
 };
-/** After version, kind and revision: the number of variables. */
+/** Place of the number of variables, after version, kind and revision. */
 const COUNT_AT = 4 + 2 + "WhisperSpec".length + 1 + 4;
 const NORM = "encoder/layer_0/ffn/layer_norm/gamma";
 const FUSED = "decoder/layer_0/self_attention/linear_0";

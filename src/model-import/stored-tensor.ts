@@ -21,7 +21,7 @@ export function widthOf(type: ValueType | ScaledType): number {
 export type StoredTensor = {
   file: SourceFile;
   type: ValueType | ScaledType;
-  /** Of the types of whole numbers. */
+  /** Scales of the types of whole numbers. */
   scales?: Scales;
   /** The name in the file, for messages, where it is not that of transformers. */
   label?: string;

@@ -5,7 +5,7 @@ import type { TranscriptionRequest } from "../domain/transcription.ts";
 
 /** Less speech than this says little about the language. */
 const SHORTEST_MS = 3_000;
-/** From this much speech on, the model's estimate is steady. */
+/** The model's estimate is steady once there is this much speech. */
 const STEADY_MS = 10_000;
 /** A language is named when it is at least this probable. */
 const NAMED = 0.05;

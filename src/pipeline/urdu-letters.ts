@@ -89,7 +89,7 @@ type Place = { isFirst: boolean; isBare: boolean; next: string | undefined };
 /** What a letter sounds like at its place. `isBare`: it is a consonant there. */
 type Sound = { text: string; isBare?: boolean };
 
-/** After a consonant a vowel is a sign, elsewhere a letter. */
+/** Writes a vowel as a sign after a consonant, and elsewhere as a letter. */
 const signOr =
   (sign: string, letter: string) =>
   ({ isBare }: Place): Sound => ({ text: isBare ? sign : letter });

@@ -33,7 +33,7 @@ export type Preparation = {
   warnings: Warning[];
   /** Absent where the chunks are recorded already. */
   chunks?: NewChunk[];
-  /** Of the recording's sound; absent where the decoded files of an earlier run were used. */
+  /** Outline of the recording's sound; absent where the decoded files of an earlier run were used. */
   outline?: Outline | undefined;
   /** Audio to recognize, milliseconds over the channels that are recognized. */
   totalMs: number;

@@ -10,7 +10,7 @@ import { withRetries } from "./retry.ts";
 /** Who speaks when, in each track, and the warnings about it. */
 export type FoundSpeakers = Pick<DiarizeOutcome, "turns"> & {
   warnings: Warning[];
-  /** Of the weights that distinguished the speakers; left out: the built-in method did. */
+  /** Hashes of the weights that distinguished the speakers; left out where the built-in method did. */
   speakerWeights?: SpeakerWeightHashes;
 };
 

@@ -8,7 +8,7 @@ import type { ClockTrust } from "../services/clock-trust.ts";
 import type { Database } from "../store/database.ts";
 import type { Deliverer } from "../webhooks/deliver.ts";
 
-/** From where the numbers of the running program come. */
+/** Where the numbers of the running program come from. */
 export type NumberSources = {
   scheduler: Pick<Scheduler, "status">;
   engine: Pick<Engine, "status">;
@@ -24,7 +24,7 @@ export type NumberSources = {
 export type QueueNumbers = {
   /** Transcriptions by state. */
   unfinished: Readonly<Record<UnfinishedState, number>>;
-  /** Those of them that are worked on. */
+  /** How many of them are worked on. */
   running: number;
   /** Chunks that can be recognized side by side, that are recognized, and that wait. */
   places: number;

@@ -47,7 +47,7 @@ export type RetentionReport = {
   transcriptsRemoved: number;
   idempotencyKeysRemoved: number;
   deliveriesRemoved: number;
-  /** Of rejected uploads and removed webhook endpoints, `retention.rejected_days` after it. */
+  /** Records of rejected uploads and removed webhook endpoints, `retention.rejected_days` after that. */
   recordsRemoved: number;
 } & RemovedCopies;
 

@@ -6,7 +6,7 @@ export const WRITE_AHEAD_BYTES = 2 * 1024 * 1024;
 /** A write begins with `GATHER_BYTES`, or with fewer once they have waited for `GATHER_MS`. */
 const GATHER_BYTES = 512 * 1024;
 const GATHER_MS = 5;
-/** After each `SYNC_BYTES` the file is brought to the disk, while the next bytes arrive. */
+/** The file is brought to the disk after each so many bytes, while the next bytes arrive. */
 export const SYNC_BYTES = 64 * 1024 * 1024;
 /** Buffers in one gathered write; the kernel takes 1024 at most (POSIX `IOV_MAX`). */
 const MAX_GATHERED = 256;

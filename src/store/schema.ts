@@ -111,7 +111,7 @@ export const uploads = sqliteTable(
     /** When the upload is rejected unless all its bytes have arrived. */
     expiresAt: integer("expires_at").notNull(),
     finishedAt: integer("finished_at"),
-    /** From decoded audio, not from headers. */
+    /** Length of the decoded audio; headers do not enter it. */
     durationMs: integer("duration_ms"),
     channels: integer("channels"),
     sampleRateHz: integer("sample_rate_hz"),
@@ -176,7 +176,7 @@ export const transcriptions = sqliteTable(
     contentDeletedAt: integer("content_deleted_at"),
     errorCode: text("error_code").$type<ErrorCode>(),
     errorMessage: text("error_message"),
-    /** Of the recording. */
+    /** Length of the recording. */
     durationMs: integer("duration_ms").notNull(),
     channels: integer("channels").notNull(),
     /** Price and reservation, fixed when the transcription was accepted. */
@@ -242,11 +242,11 @@ export const chunks = sqliteTable(
     attempt: text("attempt").notNull().default(""),
     /** Attempts that ended in an error or the death of a worker process. */
     failures: integer("failures").notNull().default(0),
-    /** Those of the failures that ended the worker process. */
+    /** How many of the failures ended the worker process. */
     crashes: integer("crashes").notNull().default(0),
     segments: text("segments", { mode: "json" }).$type<Omit<Segment, "index">[]>(),
     warnings: text("warnings", { mode: "json" }).$type<Warning[]>(),
-    /** Of a chunk with text; null where an earlier version recognized it. */
+    /** Doubts about a chunk with text; null where an earlier version recognized it. */
     doubts: text("doubts", { mode: "json" }).$type<ChunkDoubts>(),
     gapReason: text("gap_reason").$type<GapReason>(),
   },

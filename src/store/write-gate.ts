@@ -25,7 +25,7 @@ export type GateListener = {
  * sleep. Commands do not need this: until `serve` is called, nothing waits here, and SQLite waits as the connection says.
  */
 export type WriteGate = {
-  /** From now on a statement fails soon where another program holds the lock, and this gate waits for the lock. */
+  /** Lets a statement fail soon from now on where another program holds the lock, while this gate waits for the lock. */
   serve(listener: GateListener): void;
   /**
    * Runs synchronous work, and again from its beginning each time that it meets the lock, once the lock is free. The work

@@ -10,7 +10,7 @@ const END_OF_TEXT = 50257;
 /** `<|0.00|>` of the smallest multilingual vocabulary. A larger one has further languages before it. */
 const FIRST_TIMESTAMP = 50364;
 const LEAST_VOCAB = 51865;
-/** From `<|0.00|>` to `<|30.00|>`: the whole window was recognized, and the next begins after it. */
+/** The times `<|0.00|>` to `<|30.00|>`: the whole window was recognized, and the next begins after it. */
 const WINDOW_TIMESTAMPS = 1500;
 /** Start of transcript, language, task. */
 const PROMPT_TOKENS = 3;

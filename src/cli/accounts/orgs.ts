@@ -115,7 +115,7 @@ function registerPurge(orgs: Command, context: CliContext): void {
       const admin = await context.openServices();
       const { name } = admin.accounts.showOrganization(id);
       if (!options.yes) {
-        throw new CommandError("usage", `This removes all content of ${name} (${id}) for good; add --yes.`);
+        throw new CommandError("usage", `this removes all content of ${name} (${id}) for good; add --yes`);
       }
       const [{ createPurgeService }, { createReceiptService }, { openTranscriptionAdmin }] =
         await Promise.all([

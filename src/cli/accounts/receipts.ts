@@ -45,7 +45,7 @@ export function registerReceipts(program: Command, context: CliContext): void {
       const { database } = await context.openServices();
       const { findReceipts } = await import("../../store/receipts.ts");
       const row = findReceipts(database.store, id).at(-1);
-      if (!row) throw new CommandError("not_found", `There is no receipt ${id}.`);
+      if (!row) throw new CommandError("not_found", `there is no receipt ${id}`);
       context.printJson(JSON.parse(row.signed));
     });
 

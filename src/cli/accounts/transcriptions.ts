@@ -90,7 +90,7 @@ function registerShow(transcriptions: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (id: string, options: { format?: Format; json?: true }) => {
       if (options.format !== undefined && options.json)
-        throw new CommandError("usage", "Give --format for the result, or --json for the record, not both.");
+        throw new CommandError("usage", "give --format for the result, or --json for the record, not both");
       const { database } = await context.openServices();
       const [{ findTranscription }, { storyOf }, { renderStory, storyJson }] = await Promise.all([
         import("../../store/transcriptions.ts"),
@@ -98,7 +98,7 @@ function registerShow(transcriptions: Command, context: CliContext): void {
         import("./transcription-story.ts"),
       ]);
       const row = findTranscription(database.store, id);
-      if (!row) throw new CommandError("not_found", `There is no transcription ${id}.`);
+      if (!row) throw new CommandError("not_found", `there is no transcription ${id}`);
       if (options.format !== undefined) return printResult(context, row, options.format);
       const story = storyOf(database.store, row, context.clock.now());
       if (options.json) return context.printJson({ ...toTranscription(row), ...storyJson(story) });
@@ -153,7 +153,7 @@ async function printResult(context: CliContext, row: TranscriptionRow, format: F
   const result = findResult(database.store, row.id);
   if (!result) {
     const isOver = (FINAL_STATES as readonly string[]).includes(row.state);
-    throw new CommandError("conflict", isOver ? `${row.id} has no result.` : `${row.id} is not finished.`);
+    throw new CommandError("conflict", isOver ? `${row.id} has no result` : `${row.id} is not finished`);
   }
   const facts = {
     id: row.id,
@@ -174,6 +174,6 @@ async function openTranscriptions(context: CliContext) {
 function readStates(text: string): TranscriptionState[] {
   const states = text.split(",").map((state) => state.trim());
   const unknown = states.find((state) => !(TRANSCRIPTION_STATES as readonly string[]).includes(state));
-  if (unknown !== undefined) throw new CommandError("usage", `There is no state ${unknown}.`);
+  if (unknown !== undefined) throw new CommandError("usage", `there is no state ${unknown}`);
   return states as TranscriptionState[];
 }

@@ -76,7 +76,7 @@ function registerShow(uploads: Command, context: CliContext): void {
           import("../../store/audit-log.ts"),
         ]);
       const row = findUpload(database.store, id);
-      if (!row) throw new CommandError("not_found", `There is no upload ${id}.`);
+      if (!row) throw new CommandError("not_found", `there is no upload ${id}`);
       const stored = (await fileBytes(audioFilePath(dataDir, id))) ?? 0;
       const uses = listAllTranscriptions(database.store, { uploadId: id, limit: 1000 });
       const acts = listAudit(database.store, { object: id }, { limit: 100 }).data.reverse();
@@ -130,6 +130,6 @@ const reasonOf = ({ errorCode, errorMessage }: UploadRow) =>
 function readStates(text: string): UploadState[] {
   const states = text.split(",").map((state) => state.trim());
   const unknown = states.find((state) => !(UPLOAD_STATES as readonly string[]).includes(state));
-  if (unknown !== undefined) throw new CommandError("usage", `There is no state ${unknown}.`);
+  if (unknown !== undefined) throw new CommandError("usage", `there is no state ${unknown}`);
   return states as UploadState[];
 }

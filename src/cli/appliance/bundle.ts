@@ -73,7 +73,7 @@ function makeKey(context: CliContext, file: string, { json }: { json?: true }): 
   asWriterOf(file, () => {
     requireFolderOf(resolve(file));
     for (const path of [file, publicFile]) {
-      if (existsSync(path)) throw new CommandError("conflict", `There is a file ${path} already.`);
+      if (existsSync(path)) throw new CommandError("conflict", `there is a file ${path} already`);
     }
     writeNewFileNow(file, privateKey.export({ type: "pkcs8", format: "pem" }).toString(), 0o600);
     writeNewFileNow(publicFile, publicKey.export({ type: "spki", format: "pem" }).toString(), 0o644);
@@ -92,15 +92,15 @@ async function createBundle(context: CliContext, file: string, options: CreateOp
   const ids = options.models?.split(",").map((id) => id.trim()) ?? [];
   const models = [...new Set(ids)].map((id) => {
     const model = service.find(id);
-    if (!model || model.embedded) throw new CommandError("not_found", `There is no installed model ${id}.`);
+    if (!model || model.embedded) throw new CommandError("not_found", `there is no installed model ${id}`);
     return model;
   });
   const backends = options.backends ? await listBackends(context) : [];
   if (models.length === 0 && !options.executable && backends.length === 0) {
-    throw new CommandError("usage", "Name models with --models, or give --executable or --backends.");
+    throw new CommandError("usage", "name models with --models, or give --executable or --backends");
   }
   if (options.executable && !Bun.isStandaloneExecutable) {
-    throw new CommandError("usage", "--executable needs the compiled program, dist/shruti.");
+    throw new CommandError("usage", "--executable needs the compiled program, dist/shruti");
   }
   const [bundles, { default: project }] = await Promise.all([
     import("../../services/bundles/bundle-create.ts"),
@@ -125,7 +125,7 @@ async function listBackends(context: CliContext): Promise<string[]> {
   const { dataDir } = await context.openServices();
   const folder = join(dataDir, "backends");
   const names = existsSync(folder) ? readdirSync(folder).filter((name) => /^libggml-.*\.so$/.test(name)) : [];
-  if (names.length === 0) throw new CommandError("not_found", `There is no backend in ${folder}.`);
+  if (names.length === 0) throw new CommandError("not_found", `there is no backend in ${folder}`);
   return names.map((name) => join(folder, name));
 }
 

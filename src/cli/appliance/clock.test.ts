@@ -46,7 +46,7 @@ test("a clock in doubt: what says so, what is refused, and how an admin ends it"
   clock.reboot();
   expect((await show()).out).toContain("no: it is 40 d 0 h ahead of what is known");
   const { status, err, asked } = await runAnswered("no", ["clock", "confirm"], environment, clock);
-  expect([status, err, await entries()]).toEqual([1, "error: Nothing was changed.\n", 0]);
+  expect([status, err, await entries()]).toEqual([1, "error: nothing was changed\n", 0]);
   expect(asked).toHaveLength(1);
   expect(asked[0]).toStartWith("Is 2027-01-05T00:00:00.000Z the right time?");
   expect(asked[0]).toContain("1 recording, 0 transcripts");

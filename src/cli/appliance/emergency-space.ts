@@ -8,7 +8,7 @@ export type EmergencySpace = {
   allow(command: Command): Promise<void>;
   /** Frees a part of the ballast where the command may use it. @returns whether it has freed some */
   free(): Promise<boolean>;
-  /** After a command that writes: fills the ballast again, where the disk has space now. */
+  /** Fills the ballast again after a command that writes, where the disk has space now. */
   refill(): Promise<void>;
 };
 

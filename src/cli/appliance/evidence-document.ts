@@ -28,7 +28,7 @@ const MAX_DEVICE = 1_000;
  */
 export function makeEvidence(store: Store, id: string, nowMs: number): Evidence {
   const row = findTranscription(store, id);
-  if (!row) throw new CommandError("not_found", `There is no transcription ${id}.`);
+  if (!row) throw new CommandError("not_found", `there is no transcription ${id}`);
   const result = findResult(store, id);
   if (!result) throw new CommandError("conflict", whyNoResult(row));
   const means = row.work?.means;
@@ -36,7 +36,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
   const sha256 = upload?.storedSha256 ?? upload?.sha256;
   if (!means || !upload || !sha256) {
     const missing = means ? "the hash of its recording" : "with what it was recognized";
-    throw new CommandError("conflict", `${id}: ${missing} was not stored, so there is no evidence.`);
+    throw new CommandError("conflict", `${id}: ${missing} was not stored, so there is no evidence`);
   }
   const reading = readingOf(upload);
   const time = (ms: number | null) => (ms === null ? null : toTimestamp(ms));
@@ -94,6 +94,6 @@ export function hashesOf(result: TranscriptionResult, info: ResultInfo) {
 }
 
 function whyNoResult({ id, state, contentDeletedAt }: TranscriptionRow): string {
-  if (contentDeletedAt !== null) return `The content of ${id} is deleted.`;
-  return isFinal(state) ? `${id} has no result: it is ${state}.` : `${id} is not finished.`;
+  if (contentDeletedAt !== null) return `the content of ${id} is deleted`;
+  return isFinal(state) ? `${id} has no result: it is ${state}` : `${id} is not finished`;
 }

@@ -44,7 +44,7 @@ async function writeNew(path: string, text: string): Promise<void> {
     asWriterOf(path, () => writeNewFileNow(path, text, 0o644));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    throw new CommandError("conflict", `${path} exists already.`);
+    throw new CommandError("conflict", `${path} exists already`);
   }
 }
 
@@ -81,7 +81,7 @@ export function registerEvidence(program: Command, context: CliContext): void {
         context.printJson({ ok, fingerprint, trusted, repeated: again ?? null, document });
       } else print(context, document, fingerprint, options, repeated);
       if (repeated?.words === false)
-        throw new CommandError("failed", "The words are not the same as those of the evidence.");
+        throw new CommandError("failed", "the words are not the same as those of the evidence");
     });
 }
 
@@ -147,13 +147,13 @@ function wholeResult({ words, whole }: Repeated): string {
 async function repeat(context: CliContext, evidence: Evidence, file: string): Promise<Repeated> {
   const { executable, audio, model, request } = evidence;
   if (executable.version !== packageJson.version)
-    throw refusal(`It was made by shruti ${executable.version}; this is ${packageJson.version}`);
+    throw refusal(`it was made by shruti ${executable.version}; this is ${packageJson.version}`);
   const { engine } = context.loadOwnConfig().config;
   const { precision, doubtful_text: doubtfulText } = evidence.engine;
   requireSame("engine.precision", precision, engine.precision);
   if (doubtfulText) requireSame("engine.doubtful_text", doubtfulText, engine.doubtful_text);
   if ((await hashOf(file)) !== audio.sha256)
-    throw new CommandError("failed", `${file} is not the recording of the evidence: its SHA-256 differs.`);
+    throw new CommandError("failed", `${file} is not the recording of the evidence: its SHA-256 differs`);
   let repeated: Repeated | undefined;
   const choices = {
     ...{ model: model.id, language: request.language, mode: request.mode },
@@ -168,7 +168,7 @@ async function repeat(context: CliContext, evidence: Evidence, file: string): Pr
     });
   } catch (error) {
     if (error instanceof AppError && error.detail === "model")
-      throw refusal(`The model ${model.id} is not installed here`);
+      throw refusal(`the model ${model.id} is not installed here`);
     throw error;
   }
   if (!repeated) throw new Error("the recognition was not repeated");
@@ -196,10 +196,10 @@ async function compare(
 
 async function requireModel({ model, engine }: Evidence, { model: installed }: LocalPlan): Promise<void> {
   const { canonicalJson } = await import("../../services/signed/signed-documents.ts");
-  requireSame(`The version of ${model.id}`, model.version, installed.version);
-  requireSame(`The SHA-256 of ${model.id}`, model.sha256, installed.sha256);
+  requireSame(`the version of ${model.id}`, model.version, installed.version);
+  requireSame(`the SHA-256 of ${model.id}`, model.sha256, installed.sha256);
   const files = installed.parts?.map(({ name, sha256 }) => ({ name, sha256 }));
-  if (model.files) requireSame(`The files of ${model.id}`, canonicalJson(model.files), canonicalJson(files));
+  if (model.files) requireSame(`the files of ${model.id}`, canonicalJson(model.files), canonicalJson(files));
   requireSame(`[decoding] of ${model.id}`, canonicalJson(engine.decoding), canonicalJson(installed.decoding));
 }
 
@@ -208,7 +208,7 @@ function requireSame(what: string, wanted: string, found: string): void {
 }
 
 const refusal = (reason: string) =>
-  new CommandError("conflict", `The recognition cannot be repeated. ${reason}.`);
+  new CommandError("conflict", `the recognition cannot be repeated: ${reason}`);
 
 function speakersOf(diarization: Evidence["request"]["diarization"]) {
   const { min_speakers: minSpeakers, max_speakers: maxSpeakers } = diarization ?? {};

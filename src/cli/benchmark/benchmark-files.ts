@@ -25,7 +25,7 @@ const MAX_TRANSCRIPT_BYTES = 64 * 1024 * 1024;
  */
 export function findBenchmarkFiles(directory: string, language: string, isByChannel: boolean): BenchmarkSet {
   if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new CommandError("not_found", `There is no directory ${directory}.`);
+    throw new CommandError("not_found", `there is no directory ${directory}`);
   }
   const table = join(directory, TRANSCRIPTS_NAME);
   const found = existsSync(table)
@@ -35,7 +35,7 @@ export function findBenchmarkFiles(directory: string, language: string, isByChan
     const why = found.leftOut.length === 0 ? "" : ` (${found.leftOut.length} left out: ${found.leftOut[0]})`;
     throw new CommandError(
       "not_found",
-      `${directory} holds no recording with a transcript: name.txt beside it, or a line in ${TRANSCRIPTS_NAME}${why}.`,
+      `${directory} holds no recording with a transcript: name.txt beside it, or a line in ${TRANSCRIPTS_NAME}${why}`,
     );
   }
   return found;
@@ -86,7 +86,7 @@ function fromTable(directory: string, text: string, language: string, isByChanne
   const columnOf = (name: string) => columns.indexOf(name);
   for (const name of ["file", "transcript"]) {
     if (columnOf(name) === -1) {
-      throw new CommandError("failed", `${TRANSCRIPTS_NAME} has no column ${name} in its first line.`);
+      throw new CommandError("failed", `${TRANSCRIPTS_NAME} has no column ${name} in its first line`);
     }
   }
   const linesOf = new Map<string, Line[]>();
@@ -125,15 +125,12 @@ function fromTable(directory: string, text: string, language: string, isByChanne
  */
 function readText(directory: string, path: string): string {
   if (!realpathSync(path).startsWith(join(realpathSync(directory), sep)))
-    throw new CommandError(
-      "failed",
-      `${path} is a link that leads out of the folder; copy the text into it.`,
-    );
+    throw new CommandError("failed", `${path} is a link that leads out of the folder; copy the text into it`);
   try {
     return decodeText(readRegularBytes(path, MAX_TRANSCRIPT_BYTES));
   } catch (error) {
     // Read as if it were UTF-8, its words would all count as errors of the model.
-    if (error instanceof TextEncodingError) throw new CommandError("failed", `${path}: ${error.message}.`);
+    if (error instanceof TextEncodingError) throw new CommandError("failed", `${path}: ${error.message}`);
     throw error;
   }
 }

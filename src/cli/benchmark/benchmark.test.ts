@@ -47,7 +47,7 @@ describe("choosing the recordings to score", () => {
 
   test("fails when there is nothing to score, a column of the table is missing, or the directory does not exist", () => {
     expect(() => findBenchmarkFiles(directory, "hi", false)).toThrow(CommandError);
-    expect(() => findBenchmarkFiles(join(directory, "none"), "hi", false)).toThrow("There is no directory");
+    expect(() => findBenchmarkFiles(join(directory, "none"), "hi", false)).toThrow("there is no directory");
     write("transcripts.tsv", "name\ttext\na.wav\tx\n");
     expect(() => findBenchmarkFiles(directory, "hi", false)).toThrow("no column file");
   });

@@ -46,7 +46,7 @@ export function registerBenchmark(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (directory: string, options: BenchmarkOptions) => {
       if (options.model !== undefined && options.models) {
-        throw new CommandError("usage", "Give --model or --models, not both.");
+        throw new CommandError("usage", "give --model or --models, not both");
       }
       await benchmark(context, directory, options);
     });
@@ -55,7 +55,7 @@ export function registerBenchmark(program: Command, context: CliContext): void {
 function readModels(text: string): string[] {
   const ids = text.split(",").map((id) => id.trim());
   if (ids.includes("") || new Set(ids).size < ids.length) {
-    throw new CommandError("usage", "--models takes several models, each once, separated by commas.");
+    throw new CommandError("usage", "--models takes several models, each once, separated by commas");
   }
   return ids;
 }

@@ -7,13 +7,13 @@ import { CommandError } from "./context.ts";
 
 export function readMode(text: string): Mode {
   const mode = MODES.find((known) => known === text);
-  if (!mode) throw new CommandError("usage", `There is no mode ${text}; there are ${MODES.join(", ")}.`);
+  if (!mode) throw new CommandError("usage", `there is no mode ${text}; there are ${MODES.join(", ")}`);
   return mode;
 }
 
 export function readChannelMode(text: string): ChannelMode {
   const channelMode = CHANNEL_MODES.find((known) => known === text);
-  if (!channelMode) throw new CommandError("usage", "The channel mode is mix or separate.");
+  if (!channelMode) throw new CommandError("usage", "the channel mode is mix or separate");
   return channelMode;
 }
 
@@ -23,7 +23,7 @@ export function readMediaType(text: string): RawFormat {
   if (!format)
     throw new CommandError(
       "usage",
-      `${text} names no format of recordings without a header; there are audio/PCMU, audio/PCMA, audio/G722, audio/L16;rate=8000 and others (docs/decisions/recordings.md, "Without a header").`,
+      `${text} names no format of recordings without a header; there are audio/PCMU, audio/PCMA, audio/G722, audio/L16;rate=8000 and others (docs/decisions/recordings.md, "Without a header")`,
     );
   return format;
 }
@@ -31,6 +31,6 @@ export function readMediaType(text: string): RawFormat {
 /** Parses a format. `text` is another name of `txt`. */
 export function readFormat(text: string): Format {
   const format = FORMATS.find((known) => known === text || (known === "txt" && text === "text"));
-  if (!format) throw new CommandError("usage", `There is no format ${text}; there are text, json, srt, vtt.`);
+  if (!format) throw new CommandError("usage", `there is no format ${text}; there are text, json, srt, vtt`);
   return format;
 }

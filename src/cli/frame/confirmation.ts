@@ -46,5 +46,5 @@ export async function confirm(command: Command, context: CliContext): Promise<vo
   const question = await QUESTIONS[path]?.(String(command.processedArgs[0] ?? ""), options, context);
   if (question === undefined) return;
   const answer = await io.ask(`${question} [y/N] `);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("failed", "Nothing was changed.");
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("failed", "nothing was changed");
 }

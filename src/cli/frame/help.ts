@@ -30,7 +30,7 @@ export function registerHelp(program: Command, context: CliContext): void {
 function helpOf(program: Command, words: readonly string[]): Command {
   const command = findCommand(program, words);
   if (!command) {
-    throw new CommandError("usage", `There is no command ${words.join(" ")}; \`shruti help\` lists them.`);
+    throw new CommandError("usage", `there is no command ${words.join(" ")}; \`shruti help\` lists them`);
   }
   return command;
 }
@@ -50,7 +50,7 @@ function renderTopic(name: string | undefined): string {
   const topic = TOPICS.find((each) => each.name === name);
   if (!topic) {
     const names = TOPICS.map((each) => each.name).join(", ");
-    throw new CommandError("not_found", `There is no topic ${name}. There are: ${names}.`);
+    throw new CommandError("not_found", `there is no topic ${name}; there are ${names}`);
   }
   return topic.text;
 }

@@ -49,7 +49,7 @@ async function idOf(name: string, kind: Named, context: CliContext): Promise<str
       `${ids.length} ${kind}s have the name ${name}; give an ID: ${ids.join(", ")}`,
     );
   }
-  if (ids[0] === undefined) throw new CommandError("not_found", `There is no ${kind} ${name}.`);
+  if (ids[0] === undefined) throw new CommandError("not_found", `there is no ${kind} ${name}`);
   return ids[0];
 }
 

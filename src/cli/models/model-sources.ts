@@ -91,9 +91,9 @@ const KINDS: readonly SourceKind[] = [
 export function findSource(path: string, options: SourceOptions): FoundSource {
   // The file may be one that only the user who runs this can read.
   return asOwnerOf(path, () => {
-    if (!existsSync(path)) throw new CommandError("not_found", `There is no file ${path}.`);
+    if (!existsSync(path)) throw new CommandError("not_found", `there is no file ${path}`);
     const kind = KINDS.find(({ recognizes }) => recognizes(path));
-    if (!kind) throw new CommandError("usage", `${path} is nothing that can be added.`);
+    if (!kind) throw new CommandError("usage", `${path} is nothing that can be added`);
     return kind.open(path, options);
   });
 }

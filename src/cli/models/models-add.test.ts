@@ -156,7 +156,7 @@ describe("a Hugging Face folder", () => {
     );
     expect((await run("add", folder)).err).toContain("did you mean");
     expect((await run("add", demo, "--modes", "native")).err).toContain(
-      "With --modes there must be --languages.",
+      "with --modes there must be --languages",
     );
     expect((await run("add", demo, "--languages", "hi", "--language", "en")).status).toBe(2);
     expect((await run("add", demo, "--quantise", "q4_9")).err).toContain("f16, q8_0, q5_0, q5_1");

@@ -99,7 +99,7 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
       if (other !== undefined) {
         throw new CommandError(
           "usage",
-          "With --kind there are only --licence, --source, --sha256 and --json.",
+          "with --kind there are only --licence, --source, --sha256 and --json",
         );
       }
       return addSpeakerWeights(context, path, options.kind, options);
@@ -117,7 +117,7 @@ async function addSpeakerWeights(
 ): Promise<void> {
   const { existsSync } = await import("node:fs");
   if (!asOwnerOf(file, () => existsSync(file)))
-    throw new CommandError("not_found", `There is no file ${file}.`);
+    throw new CommandError("not_found", `there is no file ${file}`);
   const service = await openModels(context);
   const card = await service.addSpeakerWeights(kind, file, {
     ...(licence === undefined ? {} : { licence }),
@@ -189,9 +189,9 @@ function checkFound(source: FoundSource): void {
 
 function toModelOptions(options: AddArguments): AddModelOptions {
   const { modelVersion, language, languages, modes, timestamps, ...rest } = options;
-  if (language && languages) throw new CommandError("usage", "Give --language or --languages, not both.");
+  if (language && languages) throw new CommandError("usage", "give --language or --languages, not both");
   const given = language ?? languages;
-  if (modes && !given) throw new CommandError("usage", "With --modes there must be --languages.");
+  if (modes && !given) throw new CommandError("usage", "with --modes there must be --languages");
   const { id, name, licence, source, notice, sha256, features } = rest;
   const texts = Object.entries({ id, name, licence, source, notice, sha256, features }).filter(
     ([, value]) => value !== undefined,

@@ -57,14 +57,14 @@ async function findEntry(name: string): Promise<CatalogueEntry> {
   if (!entry)
     throw new CommandError(
       "not_found",
-      `The catalogue has no model ${name}: see shruti models catalogue. Models of faster-whisper and OpenAI on this machine need no download: shruti models add takes them.`,
+      `the catalogue has no model ${name}: see shruti models catalogue; models of faster-whisper and OpenAI on this machine need no download, because shruti models add takes them`,
     );
   return entry;
 }
 
 function readMirror(text: string): string {
   if (!/^https?:\/\/[^\s?#]+$/.test(text))
-    throw new CommandError("usage", "The mirror is an http or https address.");
+    throw new CommandError("usage", "the mirror is an http or https address");
   return text.replace(/\/+$/, "");
 }
 
@@ -99,7 +99,7 @@ async function fetchEntry(context: CliContext, entry: CatalogueEntry, options: F
   if (unverified.length > 0 && !options.acceptUnverified) {
     throw new CommandError(
       "usage",
-      `The SHA-256 of ${unverified.join(", ")} of ${entry.name} are not known, so nobody would notice other content. --accept-unverified fetches them all the same; weights are checked.`,
+      `the SHA-256 of ${unverified.join(", ")} of ${entry.name} are not known, so nobody would notice other content; --accept-unverified fetches them all the same, and weights are checked`,
     );
   }
   const folder = entry.form === "folder" ? join(options.directory, entry.name) : options.directory;

@@ -46,9 +46,9 @@ async function quantise(
   const tryModel = async (model: InstalledModel) => findingsOf(await tryOut(context, model));
   const service = await openModels(context, options.trial ? tryModel : undefined);
   const model = service.find(id);
-  if (!model) throw new CommandError("not_found", `There is no model ${id}.`);
+  if (!model) throw new CommandError("not_found", `there is no model ${id}`);
   if (engineOf(model.family) !== "whisper") {
-    throw new CommandError("usage", `${id} is not a Whisper model; only those can be quantised.`);
+    throw new CommandError("usage", `${id} is not a Whisper model; only those can be quantised`);
   }
   const [{ nameWithType, openGgml }, { checkModelFile }] = await Promise.all([
     import("./model-sources.ts"),

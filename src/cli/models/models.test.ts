@@ -109,7 +109,7 @@ test("files that cannot be used are refused with a reason", async () => {
   expect(refused.err).toContain("not a whisper model");
   expect(await run("add", join(folder, "missing.bin"))).toMatchObject({
     status: 4,
-    err: expect.stringContaining("There is no file"),
+    err: expect.stringContaining("there is no file"),
   });
   expect((await run("add", weights, "--id", "x", "--language", "hi:loud")).status).toBe(2);
   expect((await run("show", "nothing")).status).toBe(4);

@@ -49,7 +49,7 @@ export function registerModels(program: Command, context: CliContext): void {
     .action(async (id: string, options: { json?: true }) => {
       const service = await openModels(context);
       const model = service.find(id);
-      if (!model) throw new CommandError("not_found", `There is no model ${id}.`);
+      if (!model) throw new CommandError("not_found", `there is no model ${id}`);
       if (options.json) {
         context.printJson({
           ...toInstalledModel(service, model),
@@ -132,7 +132,7 @@ function registerVerify(models: Command, context: CliContext): void {
         if (!options.json) context.printLine(`${checked}: ${problems.join("; ") || "unchanged"}`);
       }
       if (outcomes.some(({ problems }) => problems.length > 0)) {
-        throw new CommandError("failed", "A model has changed since it was added.");
+        throw new CommandError("failed", "a model has changed since it was added");
       }
     });
 }
@@ -148,7 +148,7 @@ function registerRemove(models: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (id: string | undefined, { kind, json }: { kind?: SpeakerWeightKind; json?: true }) => {
       if ((id === undefined) === (kind === undefined)) {
-        throw new CommandError("usage", "Name a model, or a kind with --kind.");
+        throw new CommandError("usage", "name a model, or a kind with --kind");
       }
       const service = await openModels(context);
       if (kind !== undefined) await service.removeSpeakerWeights(kind);

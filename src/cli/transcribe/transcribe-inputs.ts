@@ -36,7 +36,7 @@ export async function findInputs(
   const inputs: Input[] = [];
   for (const arg of args) inputs.push(...(await inputsOf(arg, spool, note)));
   if (inputs.filter(({ name }) => name === STANDARD_INPUT).length > 1)
-    throw new CommandError("usage", "Standard input can be read once.");
+    throw new CommandError("usage", "standard input can be read once");
   return [...new Map(inputs.map((input) => [input.path, input])).values()];
 }
 
@@ -63,7 +63,7 @@ function recordingsBelow(folder: string, note: (line: string) => void): Input[] 
   if (others.length > 0)
     note(`${folder}: left out as no recordings: ${kindsOf(others)}; a file can be named itself`);
   if (hidden.length > 0) note(`${folder}: left out as hidden: ${severalOf(hidden)}`);
-  if (names.length === 0) throw new CommandError("not_found", `${folder} has no recordings.`);
+  if (names.length === 0) throw new CommandError("not_found", `${folder} has no recordings`);
   return names
     .sort(byName)
     .map((name) => ({ path: join(folder, name), name: join(folder, name), target: stem(name) }));
@@ -146,7 +146,7 @@ async function recordingsOfPattern(pattern: string, note: (line: string) => void
   // The pattern has been through them.
   if (folders.length > 0 && !pattern.includes("**"))
     note(`${pattern}: left out as folders: ${severalOf(folders)}; a folder can be named itself`);
-  if (paths.length === 0) throw new CommandError("not_found", `No file matches ${pattern}.`);
+  if (paths.length === 0) throw new CommandError("not_found", `no file matches ${pattern}`);
   return paths.sort(byName).map((path) => ({ path, name: relative("", path), target: stem(basename(path)) }));
 }
 
@@ -168,13 +168,10 @@ export async function spoolStandardInput(path: string, maxBytes: number): Promis
       bytes += part.length;
       if (bytes <= maxBytes) return next(null, part);
       next(
-        new CommandError(
-          "usage",
-          `Standard input has more than ${maxBytes} bytes (limits.max_upload_bytes).`,
-        ),
+        new CommandError("usage", `standard input has more than ${maxBytes} bytes (limits.max_upload_bytes)`),
       );
     },
   });
   await pipeline(process.stdin, count, createWriteStream(path, { mode: 0o600 }));
-  if (bytes === 0) throw new CommandError("usage", "Standard input is empty.");
+  if (bytes === 0) throw new CommandError("usage", "standard input is empty");
 }

@@ -20,7 +20,7 @@ const EXTENSIONS: Record<OutputFormat, string> = {
 export function readOutputFormat(text: string): OutputFormat {
   const format = OUTPUT_FORMATS.find((known) => known === text || (known === "text" && text === "txt"));
   if (!format) {
-    throw new CommandError("usage", `There is no format ${text}; there are ${OUTPUT_FORMATS.join(", ")}.`);
+    throw new CommandError("usage", `there is no format ${text}; there are ${OUTPUT_FORMATS.join(", ")}`);
   }
   return format;
 }
@@ -52,7 +52,7 @@ export function chooseDestination(
     if (inputs.length > 1 && (format === "srt" || format === "vtt"))
       throw new CommandError(
         "usage",
-        "Give --output DIR: subtitles of several recordings need a file for each.",
+        "give --output DIR: subtitles of several recordings need a file for each",
       );
     return { format, fileOf: () => undefined };
   }
@@ -61,7 +61,7 @@ export function chooseDestination(
     if (inputs.length > 1)
       throw new CommandError(
         "usage",
-        `${output} is one file, and there are ${inputs.length} recordings; give a folder.`,
+        `${output} is one file, and there are ${inputs.length} recordings; give a folder`,
       );
     return { format, fileOf: () => output };
   }
@@ -80,8 +80,8 @@ function requireWritable(output: string, isForFolder: boolean): void {
     throw new CommandError(
       "usage",
       nearest === resolve(output)
-        ? `${output} is a file. Give a folder, or a file name that ends as its format does, such as call.srt.`
-        : `${output} cannot be written: ${nearest} is a file, not a folder.`,
+        ? `${output} is a file: give a folder, or a file name that ends as its format does, such as call.srt`
+        : `${output} cannot be written: ${nearest} is a file, not a folder`,
     );
   try {
     accessSync(nearest, constants.W_OK);

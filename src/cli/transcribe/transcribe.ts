@@ -73,7 +73,7 @@ export function registerTranscribe(program: Command, context: CliContext): void 
 
 async function transcribe(context: CliContext, files: readonly string[], options: Options): Promise<void> {
   if (options.skipExisting && options.output === undefined)
-    throw new CommandError("usage", "--skip-existing needs --output.");
+    throw new CommandError("usage", "--skip-existing needs --output");
   const scratch = files.includes(STANDARD_INPUT) ? makeScratch() : undefined;
   try {
     const spool = join(scratch ?? "", "standard-input");

@@ -1,7 +1,7 @@
 /** A text in which spellings that mean the same are the same, with the place of each of its units in the original. */
 export type Folded = {
   text: string;
-  /** Of each UTF-16 unit of `text`: where it begins in the original. */
+  /** The place in the original where each UTF-16 unit of `text` begins. */
   starts: number[];
   /** And where it ends there, with marks behind it that are left out. */
   ends: number[];

@@ -13,7 +13,7 @@ import { numberOf, speakerName, swatchOf } from "./speakers.ts";
 /** A second click that comes sooner belongs to the first. */
 const DOUBLE_CLICK_MS = 300;
 
-/** After the last key the sound is silent for this time, where a person wants that. */
+/** How long the sound is silent after the last key, where a person wants that. */
 const TYPING_PAUSE_MS = 1500;
 
 type RowProps = {

@@ -41,7 +41,7 @@ export type DecodedAudio = {
   channels: number;
   files: string[];
   measurements: AudioMeasurements;
-  /** Of the sound before quiet files are amplified. */
+  /** The outline of the sound before quiet files are amplified. */
   outline: Outline;
   /** How the file was read. */
   reading: Reading;

@@ -45,7 +45,7 @@ const VARIANTS_WITHOUT_VNNI = ["haswell", "skylakex", "cannonlake"];
 /** Largest difference of another result from whisper.cpp's, relative to the root mean square of all. Measured: 1.6e-6. */
 const MOST_TOKEN_DIFFERENCE = 3e-6;
 const BF16_VARIANTS = ["cooperlake", "zen4", "sapphirerapids"];
-/** From this number of columns on, kernels of our own multiply. */
+/** Kernels of our own multiply matrices that have at least so many columns. */
 const WINDOW_COLUMNS = 32;
 /** Largest difference of a token's probability between variants. Measured: 0.025 for q2_k, 0.006 for the others. */
 const MOST_DIFFERENCE = 0.05;

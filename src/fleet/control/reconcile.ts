@@ -49,7 +49,7 @@ const DROPPED_MS = 1_500;
 const SETTLING_MS = 2_000;
 /** Workers that are busy with long recordings, or that only say that they prepare some, must not hold others up. */
 const UNTAKEN_MS = 60_000;
-/** After a start, the callers of jobs that run already come within this time. */
+/** Time after a start in which runs ask again for their jobs that run already. */
 const CALLERS_COME_MS = 20_000;
 /** How often `tick` is called. */
 export const RECONCILE_EVERY_MS = 1_000;

@@ -47,7 +47,7 @@ export type Results = {
   counts(): { taken: number; prepared: number; early: number; adopted: number; refused: number };
 };
 
-/** Of a result that came before its job was wanted, also the longest time that it can have taken. */
+/** Bounds of a result that came before its job was wanted, with the longest time that it can have taken. */
 type EarlyBounds = ResultBounds & { timeoutMs: number };
 
 /** A result whose worker keeps it until its outcome is stored. */

@@ -34,7 +34,7 @@ const MAX_SUSPECTS = 10_000;
 const MAX_LOSSES = 1_000;
 
 export function createSuspects(): Suspects {
-  /** Of each suspect job: when the machines that it may have ended were lost. */
+  /** For each suspect job, the times at which its workers were lost. */
   const machines = new Map<string, number[]>();
   const losses: number[] = [];
   const areTogether = (one: number, other: number) => Math.abs(one - other) <= TOGETHER_MS;

@@ -32,8 +32,8 @@ import type {
 } from "../wire/console.ts";
 
 /**
- * From rows to the JSON that admins get, by the shapes of http/wire/console.ts: the console's requests and the `--json` of
- * commands have the same.
+ * Makes the JSON that admins get from rows, by the shapes of http/wire/console.ts: the console's requests and the
+ * `--json` of commands have the same.
  */
 
 const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));

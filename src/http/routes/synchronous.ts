@@ -186,7 +186,7 @@ async function admitOrder(
 /** The place of a request: taken in the moment in which its work is accepted, or while it waited. */
 type Reservation = { take: () => void; release: () => void };
 
-/** Of a long recording, which waits in the queue. */
+/** The place of a long recording, which waits in the queue. */
 const NO_PLACE: Reservation = { take: () => {}, release: () => {} };
 
 /**

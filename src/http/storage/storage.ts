@@ -46,7 +46,7 @@ export function storageMethods(path: string): readonly string[] {
 type Target = {
   kind: "put" | "tus" | "none";
   path: string;
-  /** Of the form of an upload's identifier; absent on the creation endpoint. */
+  /** A text in the form of an upload's identifier; absent on the creation endpoint. */
   uploadId?: string;
   search: string;
 };

@@ -10,9 +10,9 @@ export type NativeSegment = {
   endMs: number;
   language: string;
   noSpeechProbability: number;
-  /** Of the first window, by whisper's own codes, at most five; empty for an English model. */
+  /** Languages of the first window, by whisper's own codes, at most five; empty for an English model. */
   spokenLanguages: { language: string; probability: number }[];
-  /** After this text the model repeated itself, which is left out. */
+  /** The model repeated itself after this text; the repetition is left out. */
   isCut: boolean;
   ids: Int32Array;
   probabilities: Float32Array;

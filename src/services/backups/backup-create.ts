@@ -69,8 +69,8 @@ export type BackupContents = {
   /** Recordings whose size or SHA-256 is not what the database has. */
   damaged: Names;
   /**
-   * Those of all three of which no earlier backup has the right copy: the backup is incomplete. Damaged recordings are in
-   * it as they are.
+   * Missing, unreadable or damaged files that no earlier backup has intact. If there are any, the backup is incomplete.
+   * Damaged recordings are in it as they are.
    */
   lacking: Names;
 };

@@ -20,9 +20,9 @@ export type BackupSignature = {
 
 /** Fingerprints of keys that a signature is compared with. */
 export type KnownKeys = {
-  /** Of this machine's own key; undefined: it has none. */
+  /** Fingerprint of this machine's own key; undefined where it has none. */
   own?: string | undefined;
-  /** Of the key that the signature must be of; undefined: any key will do. */
+  /** Fingerprint of the key that must have signed; undefined where any key will do. */
   demanded?: string | undefined;
 };
 
@@ -36,7 +36,7 @@ const Sha256 = Type.String({ pattern: "^[0-9a-f]{64}$" });
 export const SIGNED_LIST = Type.Object({
   object: Type.Literal("backup_signature"),
   ...Common,
-  /** Of the file `SHA256SUMS`. */
+  /** SHA-256 of the file `SHA256SUMS`. */
   list_sha256: Sha256,
 });
 
@@ -44,7 +44,7 @@ export const SIGNED_LIST = Type.Object({
 export const SIGNED_DATABASE = Type.Object({
   object: Type.Literal("database_backup_signature"),
   ...Common,
-  /** Of the database, without the signature behind it. */
+  /** Size of the database, without the signature behind it. */
   bytes: Type.Integer({ minimum: 0 }),
   sha256: Sha256,
 });

@@ -32,7 +32,7 @@ export type RestoredAccess = {
   ended: EndedSessions;
   /** Valid keys. */
   keys: number;
-  /** Those of them that are refused until an admin confirms them. */
+  /** How many of them are refused until an admin confirms them. */
   held: number;
   /** Keys and workers are held: it is not known what was closed after the backup. */
   isHeld: boolean;

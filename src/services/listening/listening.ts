@@ -89,7 +89,7 @@ const WAIT_MS = 10_000;
 const RETRY_SECONDS = 2;
 /** Sound before a stretch that is decoded rather than made an outline for. */
 const DECODED_BEFORE_SAMPLES = 60 * SAMPLE_RATE_HZ;
-/** From here on, making an outline is large work: such work never takes all decoders. */
+/** Length from which making an outline is large work: such work never takes all decoders. */
 const LARGE_MS = 600_000;
 /** Outlines whose points are kept in memory, 256 KiB each at most. */
 const KEPT_POINTS = 16;

@@ -5,7 +5,7 @@ import type { SpeakerWeightKind } from "./speaker-weights.ts";
 /** A net inside the executable that helps to distinguish speakers; see scripts/models/speakers/README.md. */
 export type CarriedNet = {
   kind: SpeakerWeightKind;
-  /** Of the file in `models/speakers`. */
+  /** Name of the file in `models/speakers`. */
   fileName: string;
   /** The file as it is read: inside the executable, or in the project. */
   weights: string;

@@ -77,7 +77,7 @@ const PART_KEYS: Record<string, Check> = {
 };
 /** Files of a model that has several: each of these roles once, and any number of `weights`. */
 const SINGLE_ROLES = ["model", "tokens"];
-/** Of a manifest that names none. */
+/** Family of a manifest that names none. */
 const DEFAULT_FAMILY: ModelFamilyName = "whisper";
 const LANGUAGE_KEYS: Record<string, Check> = {
   code: matching(/^[a-z]{2,3}$/, "a language code of two or three letters"),

@@ -62,7 +62,7 @@ const EVIDENCE = Type.Object({
     id: Text,
     version: Text,
     sha256: Sha256,
-    /** Of a model with several files. */
+    /** The files of a model that has several. */
     files: Type.Optional(Type.Array(Type.Object({ name: Text, sha256: Sha256 }))),
     /** `loaded`: of the bytes that recognized; `manifest` or left out, by older versions: as the manifest said. */
     hashed: Type.Optional(oneOf(["loaded", "manifest"])),
@@ -87,9 +87,9 @@ const EVIDENCE = Type.Object({
   }),
   executable: Type.Object({ version: Text, commit: OrNull(Text) }),
   result: Type.Object({
-    /** Of the result as the API sends it in JSON, in the form of RFC 8785. */
+    /** Hash of the result as the API sends it in JSON, in the form of RFC 8785. */
     sha256: Sha256,
-    /** Of the field `text` of that result, UTF-8. */
+    /** Hash of the field `text` of that result, in UTF-8. */
     text_sha256: Sha256,
     /** Says what the two hashes are of, for readers of the document. */
     hashed: Text,

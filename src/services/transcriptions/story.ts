@@ -46,7 +46,7 @@ export function paceOf(row: TranscriptionRow, nowMs?: number): Pace {
 export type TranscriptionStory = {
   row: TranscriptionRow;
   pace: Pace;
-  /** Of a finished one as they were at its end; of an unfinished one as they are now. Null: an older version ended it. */
+  /** Counts at the end of a finished transcription, or current counts. Null where an older version ended it. */
   chunks: ChunkCounts | null;
   ledger: LedgerEntry[];
   /** The delivery of its event; undefined: it has none, or it was removed by its age. */

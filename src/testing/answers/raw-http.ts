@@ -19,8 +19,8 @@ export type ExchangeOptions = {
   /** Methods of the requests. A response to `HEAD` has no body, whatever its head says. */
   methods: readonly string[];
   /**
-   * After the last piece: wait for the responses; wait until nothing arrives for a while; end the sending side; or close the
-   * whole connection.
+   * What follows the last piece: wait for the responses; wait until nothing arrives for a while; end the sending side; or
+   * close the whole connection.
    */
   afterwards?: "wait" | "linger" | "end" | "destroy";
   timeoutMs: number;

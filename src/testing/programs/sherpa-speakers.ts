@@ -19,7 +19,7 @@ export type ReferenceRequest = {
 export type ReferenceResult = {
   vectors?: number[][];
   turns?: { start: number; end: number; speaker: number }[][];
-  /** Of the processor, without loading. */
+  /** Time of the processor, without loading. */
   cpuMs: number;
 };
 

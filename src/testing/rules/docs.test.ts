@@ -35,7 +35,7 @@ import {
   tablesOf,
 } from "./documents.ts";
 import { generatedTables, rowsBelow } from "./generated-tables.ts";
-import { proseOf, riddlesIn } from "./plain-english.ts";
+import { fragmentsIn, proseOf, riddlesIn } from "./plain-english.ts";
 import { TEST_VARIABLES } from "./test-variables.ts";
 
 /** Compares the tables of docs/ with the code. Where they differ, either of them may be wrong. */
@@ -402,6 +402,22 @@ describe("plain English", () => {
     const texts = paths.flatMap((path) => proseOf(path, readDocument(path)).map((text) => ({ path, text })));
     expect(texts.length).toBeGreaterThan(4_000);
     expect(texts.filter(({ text }) => riddlesIn(text).length > 0)).toEqual([]);
+  });
+
+  test("is in docstrings, which begin with a verb or a noun phrase, not with Of, Those, From or After", () => {
+    const paths = ["src", "scripts"].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+        .filter((name) => /\.tsx?$/.test(name))
+        .map((name) => join(folder, name))
+        // This file has such docstrings below.
+        .filter((path) => path !== "src/testing/rules/docs.test.ts"),
+    );
+    expect(paths.length).toBeGreaterThan(800);
+    expect(
+      paths.flatMap((path) => fragmentsIn(readDocument(path)).map((text) => `${path}: ${text}`)),
+    ).toEqual([]);
+    const source = "/** Of a model. */\n/**\n * Those that\n * wait. */\n/** Offers. *//** What of it? */";
+    expect(fragmentsIn(source)).toEqual(["Of a model.", "Those that"]);
   });
 
   test("is missed by words to avoid in a text, a comment or the name of a test", () => {

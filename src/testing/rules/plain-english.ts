@@ -7,6 +7,14 @@ export function riddlesIn(text: string): string[] {
   return [...text.replaceAll(/\s+/g, " ").matchAll(RIDDLES)].map(([words]) => words);
 }
 
+/** Matches a docstring that begins with words that need the name below it: a fragment, not a sentence. */
+const FRAGMENT = /\/\*\*(?:\s|\*(?!\/))*((?:Of|Those|From|After)\b[^\n*]*)/g;
+
+/** Returns the docstrings of a TypeScript file that do not begin with a verb or a noun phrase. */
+export function fragmentsIn(source: string): string[] {
+  return [...source.matchAll(FRAGMENT)].map(([, words = ""]) => words.trim());
+}
+
 /**
  * Returns the comments of a source file, and the names of its tests. Lines of one comment are joined.
  *
