@@ -23,7 +23,6 @@ import { audioRoutes } from "./routes/audio.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { listeningRoutes } from "./routes/listening.ts";
 import { modelRoutes } from "./routes/models.ts";
-import { createSynchronousDesk } from "./routes/synchronous.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { transcriptionRoutes } from "./routes/transcriptions.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
@@ -53,16 +52,15 @@ const HELD_RETRY_SECONDS = 5;
 /** All routes of the service, in the order of docs/interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
   const receive = createFormReceiver(deps);
-  const desk = createSynchronousDesk(deps);
   const keyed = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
     .use(listeningRoutes(deps))
-    .use(audioRoutes(deps, receive, desk))
+    .use(audioRoutes(deps, receive))
     .use(uploadRoutes(deps))
     .use(modelRoutes(deps))
     .use(usageRoutes(deps))
     .use(webhookEndpointRoutes(deps))
-    .use(deps.config.openai.enabled ? openAiRoutes(deps, receive, desk) : defineRoutes("no-openai"));
+    .use(deps.config.openai.enabled ? openAiRoutes(deps, receive) : defineRoutes("no-openai"));
   const open = defineRoutes("open")
     .use(systemRoutes(deps, () => keyed.routes))
     .use(docsRoutes())

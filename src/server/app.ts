@@ -3,6 +3,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { FleetStatus } from "../fleet/control/fleet-status.ts";
 import { countRequests } from "../http/in-flight.ts";
 import { createMetrics } from "../http/metrics.ts";
+import { createSynchronousService } from "../http/routes/synchronous.ts";
 import { createHttpHandler } from "../http/server.ts";
 import { IDLE_SECONDS } from "../http/unread.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -228,16 +229,19 @@ function openHttp(
         series: consoleNumbers.series,
       },
       onWebhooksChanged: deliverer.wake,
-      synchronous: {
-        reservePlace: scheduler.reserveSynchronousPlace,
-        waitForPlace: scheduler.waitForSynchronousPlace,
-        watchText: scheduler.watchText,
-        waitFor: scheduler.waitFor,
-      },
-      verifyAudio: (file, { organizationId, maxDurationMs, isLarge }, signal) =>
-        decoders.run({ organizationId, purpose: "synchronous", isLarge }, signal, () =>
-          engine.verify({ ...file, maxDurationMs }, signal),
-        ),
+      synchronous: createSynchronousService({
+        ...{ config, log, database, transcriptions, uploads: others.uploads, stopping },
+        work: {
+          reservePlace: scheduler.reserveSynchronousPlace,
+          waitForPlace: scheduler.waitForSynchronousPlace,
+          watchText: scheduler.watchText,
+          waitFor: scheduler.waitFor,
+        },
+        verifyAudio: (file, { organizationId, maxDurationMs, isLarge }, signal) =>
+          decoders.run({ organizationId, purpose: "synchronous", isLarge }, signal, () =>
+            engine.verify({ ...file, maxDurationMs }, signal),
+          ),
+      }),
       stopping,
       metrics: {
         ...metrics,

@@ -5,12 +5,7 @@ import { findProject } from "../../store/projects.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
-import {
-  type Admitted,
-  type Attendance,
-  RECORDING_ERRORS,
-  type SynchronousDesk,
-} from "../routes/synchronous.ts";
+import { type Admitted, type Attendance, RECORDING_ERRORS } from "../routes/synchronous.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { answerOf } from "./answers.ts";
@@ -75,7 +70,7 @@ const GET_MODEL = operation({
 });
 
 /** OpenAI's audio API beside the strict interface (docs/clients/openai.md); only with `openai.enabled`. */
-export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: SynchronousDesk) {
+export function openAiRoutes(deps: HttpDeps, receive: FormReceiver) {
   const { openai } = deps.config;
   const form = {
     maxFileBytes: openai.max_bytes,
@@ -94,7 +89,7 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchr
         return receive(request, caller, form, async (received, path, attendance) => {
           const wanted = wantedOf(received, openaiFor(deps, caller), names);
           const order = orderOf(deps, received, path, wanted);
-          const admitted = await desk.admit(caller, { ...order, key }, attendance);
+          const admitted = await deps.synchronous.admit(caller, { ...order, key }, attendance);
           const response = await respond(deps, caller, wanted, admitted, attendance);
           response.headers.set("x-transcription-id", admitted.id);
           if (wanted.ignored.length > 0)

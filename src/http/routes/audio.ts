@@ -9,7 +9,7 @@ import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
 import { namingOpenAiAddress } from "./openai-address.ts";
-import { RECORDING_ERRORS, type SynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
+import { RECORDING_ERRORS, type SynchronousOrder } from "./synchronous.ts";
 
 const TRANSCRIBE = operation({
   id: "transcribeAudio",
@@ -26,7 +26,7 @@ const TRANSCRIBE = operation({
 });
 
 /** Synchronous transcription (docs/interface.md section 4.7); needs the scope `transcriptions:write`. */
-export function audioRoutes(deps: HttpDeps, receive: FormReceiver, desk: SynchronousDesk) {
+export function audioRoutes(deps: HttpDeps, receive: FormReceiver) {
   return defineKeyedRoutes("audio").post(
     "/v1/audio/transcriptions",
     async ({ caller, request }) => {
@@ -34,7 +34,7 @@ export function audioRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchro
       const { form, bounds } = limitsNow(deps);
       return receive(request, caller, form, async (received, path, attendance) => {
         const row = await namingOpenAiAddress(deps.config, received.names, async () =>
-          desk.transcribe(caller, { ...orderOf(received, path), bounds, key }, attendance),
+          deps.synchronous.transcribe(caller, { ...orderOf(received, path), bounds, key }, attendance),
         );
         return resultResponse(request, deps.transcriptions.result(caller, row.id));
       });

@@ -1,22 +1,27 @@
 import { createKeyLocks } from "../../admission/key-locks.ts";
+import type { SynchronousPlace } from "../../admission/synchronous-places.ts";
+import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
 import { AppError, ERROR_TABLE, type ErrorCode } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
+import type { RawFormat } from "../../domain/raw-formats.ts";
+import type { FileToRead } from "../../domain/reading.ts";
 import {
   billedMsOf,
   isFinal,
   type Submission,
   type TranscriptionRequest,
 } from "../../domain/transcription.ts";
+import type { Log } from "../../lib/log.ts";
 import { checkLimits, hashRequest, type IdempotencyClaim } from "../../services/transcriptions/acceptance.ts";
 import { STOPPED } from "../../services/transcriptions/transcription-endings.ts";
+import type { TranscriptionService } from "../../services/transcriptions/transcriptions.ts";
 import { requireSound } from "../../services/uploads/upload-verification.ts";
-import type { AdoptedFile } from "../../services/uploads/uploads.ts";
+import type { AdoptedFile, UploadService } from "../../services/uploads/uploads.ts";
+import type { Database } from "../../store/database.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
-import type { HttpDeps, SynchronousPlace } from "../deps.ts";
-import type { ReceivedFile } from "../wire/multipart.ts";
 
 /** Codes with which every form with a recording may be refused, or its work may end. */
 export const RECORDING_ERRORS = [
@@ -44,6 +49,15 @@ export type Bounds = {
   waitSeconds: number;
 };
 
+/** A file that a request has brought. */
+export type OrderedFile = {
+  path: string;
+  bytes: number;
+  sha256: string;
+  /** The format of a file without a signature, as the request names it. */
+  format?: RawFormat | undefined;
+};
+
 /**
  * A well-formed synchronous request whose file lies on the disk. A recording that is longer than
  * `limits.synchronous_max_duration_seconds`, where the bounds allow it, waits in the queue instead of for a place.
@@ -53,7 +67,7 @@ export type SynchronousOrder = {
   modelId: string | undefined;
   request: TranscriptionRequest;
   bounds: Bounds;
-  file: ReceivedFile & { path: string };
+  file: OrderedFile;
   /** The file has more bytes than allowed, and was not kept. */
   isTooLarge: boolean;
   key: string | undefined;
@@ -76,8 +90,55 @@ type Prepared = { modelId: string; request: TranscriptionRequest; claim: Idempot
 /** Accepted work, and the promise of its row with a result. */
 export type Admitted = { id: string; outcome: Promise<TranscriptionRow> };
 
-/** Where synchronous requests are accepted and awaited. */
-export type SynchronousDesk = {
+/** What runs synchronous work, as far as a request needs it. */
+export type SynchronousWork = {
+  /**
+   * Takes one of the places reserved for short requests.
+   *
+   * @param recordingMs what is to be transcribed, over its channels
+   * @throws AppError `capacity_unavailable` with `Retry-After`, the time until one should be free, when none is
+   */
+  reservePlace(recordingMs: number): SynchronousPlace;
+  /**
+   * Takes such a place once one is free.
+   *
+   * @throws AppError as `reservePlace`, `waitMs` later; the signal's reason when it aborts first
+   */
+  waitForPlace(recordingMs: number, waitMs: number, signal: AbortSignal): Promise<SynchronousPlace>;
+  /**
+   * Calls a function with the text so far each time that it has grown. Its audio is charged before the call.
+   *
+   * @returns ends the calls
+   */
+  watchText(transcriptionId: string, onText: (text: string) => void): () => void;
+  /** Settles with the final row, or rejects with the signal's reason when it aborts first. */
+  waitFor(transcriptionId: string, signal: AbortSignal): Promise<TranscriptionRow>;
+};
+
+/** What synchronous requests need of the server. */
+export type SynchronousDeps = {
+  config: Config;
+  log: Log;
+  database: Database;
+  uploads: UploadService;
+  transcriptions: TranscriptionService;
+  work: SynchronousWork;
+  /**
+   * Decodes a request's file to its end, in one of the decoder lanes that organizations share.
+   *
+   * @throws AppError `audio_decode_failed`, `audio_too_long`; anything when the signal aborts
+   */
+  verifyAudio: (
+    file: FileToRead,
+    work: { organizationId: string; maxDurationMs: number; isLarge: boolean },
+    signal: AbortSignal,
+  ) => Promise<VerifiedAudio>;
+  /** Aborts when the drain time of a stop is over: requests that still wait are refused, and so is every further one. */
+  stopping: AbortSignal;
+};
+
+/** Accepts synchronous requests, and waits for what they ask for. */
+export type SynchronousService = {
   /**
    * Accepts a request.
    *
@@ -87,13 +148,15 @@ export type SynchronousDesk = {
   admit(caller: Caller, order: SynchronousOrder, attendance: Attendance): Promise<Admitted>;
   /** Accepts a request and waits for its outcome. */
   transcribe(caller: Caller, order: SynchronousOrder, attendance: Attendance): Promise<TranscriptionRow>;
+  /** Calls a function with the text of accepted work each time that it has grown. Returns what ends the calls. */
+  watchText: SynchronousWork["watchText"];
 };
 
 /**
  * The life of a synchronous request after its form was understood: accepted like any other work, in a place
  * reserved for it, and awaited.
  */
-export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
+export function createSynchronousService(deps: SynchronousDeps): SynchronousService {
   const { transcriptions } = deps;
   /** Two requests with one key: the second sees what became of the first (docs/decisions/idempotency.md). */
   const locks = createKeyLocks();
@@ -122,6 +185,7 @@ export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
   return {
     admit,
     transcribe: async (caller, order, attendance) => (await admit(caller, order, attendance)).outcome,
+    watchText: deps.work.watchText,
   };
 }
 
@@ -143,7 +207,7 @@ function claimOf(
 }
 
 /** The same bytes are other sound where they are named as another format. */
-const audioOf = ({ sha256, format }: ReceivedFile) =>
+const audioOf = ({ sha256, format }: OrderedFile) =>
   format === undefined ? sha256 : `${sha256} ${JSON.stringify(format)}`;
 
 function lockName(caller: Caller, key: string): string {
@@ -152,7 +216,7 @@ function lockName(caller: Caller, key: string): string {
 
 /** docs/decisions/order-of-checks.md, from "idempotency replay or conflict" to "accepted". */
 async function admitOrder(
-  deps: HttpDeps,
+  deps: SynchronousDeps,
   caller: Caller,
   order: SynchronousOrder,
   prepared: Prepared,
@@ -194,7 +258,7 @@ const NO_PLACE: Reservation = { take: () => {}, release: () => {} };
  * a place while its file is moved nor waits for one.
  */
 async function placeFor(
-  deps: HttpDeps,
+  deps: SynchronousDeps,
   caller: Caller,
   { request, bounds }: SynchronousOrder,
   { durationMs, channels }: VerifiedAudio,
@@ -207,8 +271,8 @@ async function placeFor(
 }
 
 /** A place that is taken when the work is accepted. @throws AppError `capacity_unavailable` when none is free now */
-function placeAtAcceptance(deps: HttpDeps, recordingMs: number): Reservation {
-  const reserve = () => deps.synchronous.reservePlace(recordingMs);
+function placeAtAcceptance(deps: SynchronousDeps, recordingMs: number): Reservation {
+  const reserve = () => deps.work.reservePlace(recordingMs);
   // This only looks. `take` may still find none: then the moved file is removed again.
   reserve().release();
   let place: SynchronousPlace | undefined;
@@ -220,14 +284,14 @@ function placeAtAcceptance(deps: HttpDeps, recordingMs: number): Reservation {
 
 /** A place that is held from the end of the wait. @throws AppError `capacity_unavailable`, the reason of the deadline */
 async function placeAfterWait(
-  deps: HttpDeps,
+  deps: SynchronousDeps,
   recordingMs: number,
   waitSeconds: number,
   { client, deadline }: Attendance,
 ): Promise<Reservation> {
   const ended = AbortSignal.any([client, deadline, deps.stopping]);
   try {
-    const place = await deps.synchronous.waitForPlace(recordingMs, waitSeconds * 1000, ended);
+    const place = await deps.work.waitForPlace(recordingMs, waitSeconds * 1000, ended);
     return { take: () => {}, release: place.release };
   } catch (error) {
     if (deps.stopping.aborted) throw stoppedError();
@@ -237,7 +301,7 @@ async function placeAfterWait(
 
 /** Decodes the file within the request's time, and stops the decoder when that is over. */
 async function verifyFile(
-  deps: HttpDeps,
+  deps: SynchronousDeps,
   { organizationId }: Caller,
   { file, bounds }: SynchronousOrder,
   { client, deadline }: Attendance,
@@ -274,7 +338,7 @@ async function namingFile<T>(work: () => Promise<T>): Promise<T> {
 
 /** Makes the file an upload and the order a transcription that has its place, or leaves nothing behind. */
 async function acceptFile(
-  { uploads, transcriptions, database }: HttpDeps,
+  { uploads, transcriptions, database }: SynchronousDeps,
   caller: Caller,
   file: AdoptedFile,
   { modelId, request, claim, submission }: Prepared & { submission: Submission },
@@ -305,13 +369,13 @@ async function acceptFile(
 
 /** The final row. What is not done in time, or when the program stops, is cancelled. */
 async function supervise(
-  deps: HttpDeps,
+  deps: SynchronousDeps,
   row: TranscriptionRow,
   deadline: AbortSignal,
 ): Promise<TranscriptionRow> {
   const signal = AbortSignal.any([deadline, deps.stopping]);
   try {
-    return await deps.synchronous.waitFor(row.id, signal);
+    return await deps.work.waitFor(row.id, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
     const timeout = { code: "timeout", message: ERROR_TABLE.timeout.message } as const;
@@ -325,13 +389,13 @@ async function supervise(
 
 /** The final row of work that another request supervises; it continues when this request's own time is over. */
 async function follow(
-  deps: HttpDeps,
+  deps: SynchronousDeps,
   row: TranscriptionRow,
   deadline: AbortSignal,
 ): Promise<TranscriptionRow> {
   if (isFinal(row.state)) return row;
   try {
-    return await deps.synchronous.waitFor(row.id, AbortSignal.any([deadline, deps.stopping]));
+    return await deps.work.waitFor(row.id, AbortSignal.any([deadline, deps.stopping]));
   } catch (error) {
     if (deps.stopping.aborted) throw stoppedError();
     throw error;
@@ -341,7 +405,7 @@ async function follow(
 const stoppedError = () => new AppError("capacity_unavailable", { message: STOPPED.message });
 
 /** No client waits for the outcome. After a failure, the deadline of the work cancels it. */
-async function cancelQuietly(deps: HttpDeps, caller: Caller, id: string): Promise<void> {
+async function cancelQuietly(deps: SynchronousDeps, caller: Caller, id: string): Promise<void> {
   try {
     await deps.database.gate.run(() => deps.transcriptions.cancel(caller, id));
   } catch (error) {
