@@ -6,14 +6,14 @@ import type { CreditService } from "../services/credit.ts";
 import type { ListeningService } from "../services/listening/listening.ts";
 import type { ModelService } from "../services/models/models.ts";
 import type { RateLimiter } from "../services/rate-limit.ts";
+import type { SynchronousService } from "../services/transcriptions/synchronous.ts";
 import type { TranscriptionService } from "../services/transcriptions/transcriptions.ts";
 import type { UnpaidActs } from "../services/unpaid-acts.ts";
 import type { UploadService } from "../services/uploads/uploads.ts";
 import type { Database } from "../store/database.ts";
 import type { WebhookService } from "../webhooks/webhooks.ts";
-import type { AdminDeps } from "./console/admin-deps.ts";
+import type { AdminDeps } from "./admin-deps.ts";
 import type { Metrics } from "./metrics.ts";
-import type { SynchronousService } from "./routes/synchronous.ts";
 
 /** Everything the HTTP layer needs; app.ts wires it. */
 export type HttpDeps = {

@@ -6,10 +6,10 @@ import { createReceivingPlaces } from "../admission/receiving-places.ts";
 import type { Caller } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
 import { watchPace } from "../lib/pace.ts";
+import type { Attendance } from "../services/transcriptions/synchronous.ts";
 import { paceOf } from "../services/uploads/upload-receiving.ts";
 import { contextOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
-import type { Attendance } from "./routes/synchronous.ts";
 import { keepAlive } from "./storage/storage-common.ts";
 import { type FormOptions, type ReceivedForm, receiveForm } from "./wire/multipart.ts";
 

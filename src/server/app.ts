@@ -3,7 +3,6 @@ import type { Engine } from "../engine/engine.ts";
 import type { FleetStatus } from "../fleet/control/fleet-status.ts";
 import { countRequests } from "../http/in-flight.ts";
 import { createMetrics } from "../http/metrics.ts";
-import { createSynchronousService } from "../http/routes/synchronous.ts";
 import { createHttpHandler } from "../http/server.ts";
 import { IDLE_SECONDS } from "../http/unread.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -14,6 +13,7 @@ import type { ClockTrust } from "../services/clock-trust.ts";
 import { createConsoleSessionService } from "../services/console-sessions.ts";
 import { findLaterDeletions, repeatDeletions } from "../services/deletions.ts";
 import { closeLaterIn } from "../services/journal/closings.ts";
+import { createSynchronousService } from "../services/transcriptions/synchronous.ts";
 import type { Database } from "../store/database.ts";
 import type { GateListener } from "../store/write-gate.ts";
 import {

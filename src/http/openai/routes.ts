@@ -1,11 +1,15 @@
 import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
+import {
+  type Admitted,
+  type Attendance,
+  RECORDING_ERRORS,
+} from "../../services/transcriptions/synchronous.ts";
 import { findProject } from "../../store/projects.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
-import { type Admitted, type Attendance, RECORDING_ERRORS } from "../routes/synchronous.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { answerOf } from "./answers.ts";

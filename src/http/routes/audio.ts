@@ -1,4 +1,5 @@
 import { AppError } from "../../domain/errors.ts";
+import { RECORDING_ERRORS, type SynchronousOrder } from "../../services/transcriptions/synchronous.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
@@ -9,7 +10,6 @@ import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
 import { namingOpenAiAddress } from "./openai-address.ts";
-import { RECORDING_ERRORS, type SynchronousOrder } from "./synchronous.ts";
 
 const TRANSCRIBE = operation({
   id: "transcribeAudio",

@@ -2,8 +2,8 @@ import { AppError } from "../../domain/errors.ts";
 import { equalsConstantTime } from "../../lib/sha256.ts";
 import { bearerOf } from "../../services/api-keys.ts";
 import type { HttpDeps } from "../deps.ts";
+import { type DescribedRoute, openApiDocument } from "../openapi/document.ts";
 import { defineRoutes } from "../route.ts";
-import { type DescribedRoute, openApiDocument } from "../wire/openapi.ts";
 
 /** Routes for those who run the program; they need no project key (docs/decisions/health.md). */
 export function systemRoutes(deps: HttpDeps, described: () => readonly DescribedRoute[]) {

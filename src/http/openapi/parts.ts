@@ -1,5 +1,5 @@
 import { ERROR_TABLE, type ErrorCode } from "../../domain/errors.ts";
-import { ErrorObject } from "./schemas.ts";
+import { ErrorObject } from "../wire/schemas.ts";
 
 /** Pieces of the OpenAPI document that routes and the public addresses share. */
 

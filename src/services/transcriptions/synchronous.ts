@@ -14,14 +14,14 @@ import {
   type TranscriptionRequest,
 } from "../../domain/transcription.ts";
 import type { Log } from "../../lib/log.ts";
-import { checkLimits, hashRequest, type IdempotencyClaim } from "../../services/transcriptions/acceptance.ts";
-import { STOPPED } from "../../services/transcriptions/transcription-endings.ts";
-import type { TranscriptionService } from "../../services/transcriptions/transcriptions.ts";
-import { requireSound } from "../../services/uploads/upload-verification.ts";
-import type { AdoptedFile, UploadService } from "../../services/uploads/uploads.ts";
 import type { Database } from "../../store/database.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
+import { requireSound } from "../uploads/upload-verification.ts";
+import type { AdoptedFile, UploadService } from "../uploads/uploads.ts";
+import { checkLimits, hashRequest, type IdempotencyClaim } from "./acceptance.ts";
+import { STOPPED } from "./transcription-endings.ts";
+import type { TranscriptionService } from "./transcriptions.ts";
 
 /** Codes with which every form with a recording may be refused, or its work may end. */
 export const RECORDING_ERRORS = [

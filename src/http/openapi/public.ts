@@ -1,5 +1,5 @@
-import { ERROR, errorResponses, headerRef, type Json, pathParameters } from "./openapi-parts.ts";
-import { Health, NotReady, Readiness, Upload } from "./schemas.ts";
+import { Health, NotReady, Readiness, Upload } from "../wire/schemas.ts";
+import { ERROR, errorResponses, headerRef, type Json, pathParameters } from "./parts.ts";
 
 /** The addresses that no project key opens: an upload's own, and those for who runs the program. */
 export function publicPaths({ hasMetrics }: { hasMetrics: boolean }): Json {

@@ -5,6 +5,15 @@ import { openAiAnswer } from "../openai/errors.ts";
 import { OpenAiError } from "../openai/schemas.ts";
 import { type DescribedOperation, type Operation, operationOf } from "../route.ts";
 import {
+  CreditLowEvent,
+  ErrorObject,
+  Health,
+  NotReady,
+  Readiness,
+  Upload,
+  WebhookEvent,
+} from "../wire/schemas.ts";
+import {
   ERROR,
   errorResponses,
   HEADERS,
@@ -12,9 +21,8 @@ import {
   type Json,
   pathParameters,
   RATE_HEADERS,
-} from "./openapi-parts.ts";
-import { publicPaths } from "./openapi-public.ts";
-import { CreditLowEvent, ErrorObject, Health, NotReady, Readiness, Upload, WebhookEvent } from "./schemas.ts";
+} from "./parts.ts";
+import { publicPaths } from "./public.ts";
 
 export type DescribedRoute = { method: string; path: string; hooks: unknown };
 

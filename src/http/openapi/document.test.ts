@@ -4,8 +4,8 @@ import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ERROR_CODES, ERROR_TABLE } from "../../domain/errors.ts";
 import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
-import * as schemas from "./schemas.ts";
-import { validate } from "./validate.ts";
+import * as schemas from "../wire/schemas.ts";
+import { validate } from "../wire/validate.ts";
 
 type Json = Record<string, unknown>;
 type Media = { schema: Json; example?: unknown; examples?: Record<string, { value: unknown }> };
