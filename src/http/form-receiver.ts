@@ -10,7 +10,7 @@ import type { Attendance } from "../services/transcriptions/synchronous.ts";
 import { paceOf } from "../services/uploads/upload-receiving.ts";
 import { contextOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
-import { keepAlive } from "./storage/storage-common.ts";
+import { keepAlive } from "./keep-alive.ts";
 import { type FormOptions, type ReceivedForm, receiveForm } from "./wire/multipart.ts";
 
 /** Bounds of a form and of the work with it. */
@@ -86,7 +86,7 @@ async function receiveInTime(
   const { server } = contextOf(request);
   const slow = new AbortController();
   const pace = watchPace(paceOf(deps.config), () => slow.abort(new AppError("timeout")));
-  const renew = keepAlive({ request, method: request.method, server });
+  const renew = keepAlive({ request, server });
   let uncheckedBytes = 0;
   try {
     const announcedBytes = Number(request.headers.get("content-length") ?? 0);

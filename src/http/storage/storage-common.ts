@@ -20,26 +20,6 @@ export type StorageRequest = {
   server: Server<unknown> | undefined;
 };
 
-/** Seconds without a byte after which a connection that sends a recording is cut. */
-const SILENCE_SECONDS = 240;
-const REARM_EVERY_MS = 1000;
-
-/**
- * Keeps the connection of a slow sender open. The server's idle time is not renewed by the bytes of a body,
- * so that a client at 1 kB/s would be cut; every chunk renews it here.
- */
-export function keepAlive({ request, server }: StorageRequest): () => void {
-  let renewedAtMs = Number.NEGATIVE_INFINITY;
-  const renew = () => {
-    const nowMs = performance.now();
-    if (nowMs - renewedAtMs < REARM_EVERY_MS) return;
-    renewedAtMs = nowMs;
-    server?.timeout(request, SILENCE_SECONDS);
-  };
-  renew();
-  return renew;
-}
-
 /** The token of an upload that a request carries; undefined where there is none. */
 export function bearerToken(request: Request): string | undefined {
   return bearerOf(request.headers.get("authorization"));

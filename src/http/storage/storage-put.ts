@@ -1,11 +1,11 @@
 import { AppError } from "../../domain/errors.ts";
 import { type RawFormat, rawFormatOf } from "../../domain/raw-formats.ts";
 import type { UploadRow } from "../../store/uploads.ts";
-import { toUploadResponse } from "../routes/uploads.ts";
+import { keepAlive } from "../keep-alive.ts";
+import { toUploadResponse } from "../wire/uploads.ts";
 import {
   bearerToken,
   declaredBytes,
-  keepAlive,
   refuseEncodings,
   type StorageDeps,
   type StorageRequest,

@@ -5,10 +5,10 @@ import { isId } from "../../lib/ids.ts";
 import { requireReceiving } from "../../services/uploads/upload-receiving.ts";
 import type { Sender, UploadStore } from "../../services/uploads/upload-store.ts";
 import type { UploadRow } from "../../store/uploads.ts";
+import { keepAlive } from "../keep-alive.ts";
 import {
   bearerToken,
   declaredBytes,
-  keepAlive,
   refuseEncodings,
   type StorageDeps,
   type StorageRequest,
