@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import { mirrorClosings } from "../services/journal/closings.ts";
-import { createJournalCopier } from "../services/journal/journal-copies.ts";
+import { createJournalCopier } from "../services/backups/journal-copies.ts";
 import type { Database } from "../store/database.ts";
 
 /** Keeps the file of closings, and the copies of both files in the folders of backups. */

@@ -27,7 +27,7 @@ import { type ConsoleSessionService, createConsoleSessionService } from "./conso
 import { type CreditService, createCreditService } from "./credit.ts";
 import { ownerOfData } from "./data-owner.ts";
 import { saveClosings } from "./journal/closings.ts";
-import { noteKnownBackup } from "./journal/known-backups.ts";
+import { noteKnownBackup } from "./backups/known-backups.ts";
 import { keptCopiesOf } from "./kept-copies.ts";
 import { requireFolderOf } from "./output-folder.ts";
 import { saveReceipts } from "./receipts.ts";

@@ -25,7 +25,7 @@ import {
 import { countDeletedSince } from "../store/receipts.ts";
 import { findUpload } from "../store/uploads.ts";
 import { deleteUploadRecording } from "./deletions.ts";
-import { type EarlierBackup, earlierBackups } from "./journal/known-backups.ts";
+import { type EarlierBackup, earlierBackups } from "./backups/known-backups.ts";
 import { type PurgedCopies, removeCopiesWith } from "./kept-copies.ts";
 import type { ReceiptService } from "./receipts.ts";
 import type { TranscriptionEndings } from "./transcriptions/transcription-endings.ts";

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { printableJson, printableLines } from "../../lib/printable.ts";
 import { actAs } from "../../lib/rights.ts";
 import type { Admin } from "../../services/admin.ts";
-import type { BegunCommand } from "../../services/journal/command-end.ts";
+import type { BegunCommand } from "../../services/command-end.ts";
 import { type Cell, renderTable } from "./output.ts";
 
 /** The environment of a command and the functions that write its output. Texts include their line ends. */
@@ -178,7 +178,7 @@ export function createCliContext(
         import("../../services/admin.ts"),
         import("../../services/data-owner.ts"),
         import("../../lib/log.ts"),
-        import("../../services/journal/command-end.ts"),
+        import("../../services/command-end.ts"),
       ]);
       actAs(ownerOfData(dataDirOf(config)));
       // What a command does is its own output. The log of the server's work is for the server.

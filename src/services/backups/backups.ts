@@ -15,7 +15,7 @@ import { signAuditHeadOfBackup } from "../audit-heads.ts";
 import { failureToRecord } from "../ballast.ts";
 import { createClockTrust } from "../clock-trust.ts";
 import { ownerOfData } from "../data-owner.ts";
-import { noteKnownBackup } from "../journal/known-backups.ts";
+import { noteKnownBackup } from "./known-backups.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
 import { STORE_BACKUPS } from "./backup-format.ts";

@@ -7,7 +7,7 @@ import { asOwnerOf } from "../../lib/rights.ts";
 import { fromFileStamp, toTimestamp } from "../../lib/time.ts";
 import type { Store } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
-import { STORE_BACKUPS } from "../backups/backup-format.ts";
+import { STORE_BACKUPS } from "./backup-format.ts";
 
 /** Backups that this machine has made, as far as it remembers: what a purge cannot reach. */
 

@@ -13,8 +13,8 @@ import { asOwnerOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
-import { STORE_BACKUPS, STORE_IDENTITY } from "../backups/backup-format.ts";
-import { readKnownStores } from "../backups/backup-memory.ts";
+import { STORE_BACKUPS, STORE_IDENTITY } from "./backup-format.ts";
+import { readKnownStores } from "./backup-memory.ts";
 import { openApplianceKey } from "../signed/appliance-key.ts";
 import { signDocument } from "../signed/signed-documents.ts";
 import {
@@ -25,7 +25,7 @@ import {
   JOURNAL_FOLDER,
   knownBytes,
   readTrusted,
-} from "./journal-file.ts";
+} from "../journal/journal-file.ts";
 import { knownStores } from "./known-backups.ts";
 
 /**

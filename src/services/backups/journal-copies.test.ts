@@ -21,9 +21,9 @@ import { until } from "../../testing/kits/scheduler-kit.ts";
 import { testConfig } from "../../testing/kits/test-config.ts";
 import { createReceiptService, takeReceipts } from "../receipts.ts";
 import { openApplianceKey } from "../signed/appliance-key.ts";
-import { mirrorClosings } from "./closings.ts";
+import { mirrorClosings } from "../journal/closings.ts";
 import { createJournalCopier, knownUntilIn } from "./journal-copies.ts";
-import { readLines } from "./journal-file.ts";
+import { readLines } from "../journal/journal-file.ts";
 
 /** The copies of the files of deletions and closings in the folders of backups. */
 

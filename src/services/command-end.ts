@@ -1,13 +1,13 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../../config/schema.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { within } from "../../lib/within.ts";
-import type { Database } from "../../store/database.ts";
-import { unconfirmedUpgrade } from "../../store/upgrade.ts";
-import { mirrorClosings } from "./closings.ts";
-import { createJournalCopier } from "./journal-copies.ts";
-import { CLOSINGS_FILE, DELETIONS_FILE } from "./journal-file.ts";
+import type { Config } from "../config/schema.ts";
+import type { Clock } from "../lib/clock.ts";
+import { within } from "../lib/within.ts";
+import type { Database } from "../store/database.ts";
+import { unconfirmedUpgrade } from "../store/upgrade.ts";
+import { mirrorClosings } from "./journal/closings.ts";
+import { createJournalCopier } from "./backups/journal-copies.ts";
+import { CLOSINGS_FILE, DELETIONS_FILE } from "./journal/journal-file.ts";
 
 type Deps = { database: Database; clock: Clock; dataDir: string; config: Config };
 
