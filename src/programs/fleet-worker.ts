@@ -10,7 +10,7 @@ import { preparingCodeOf } from "../fleet/job-id.ts";
 import { type FleetWorker, openWorker } from "../fleet/worker/open-worker.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { dataDirOf } from "../services/admin.ts";
+import { dataDirOf } from "../services/data-dir.ts";
 import { extractCarriedModels } from "../services/models/carried-models.ts";
 import { createModelService } from "../services/models/models.ts";
 import { openDatabase } from "../store/database.ts";

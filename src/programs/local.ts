@@ -24,7 +24,7 @@ import { type Format, renderResult } from "../pipeline/render.ts";
 import { createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import type { RecognitionTools } from "../recognition/context.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
-import { dataDirOf } from "../services/admin.ts";
+import { dataDirOf } from "../services/data-dir.ts";
 import { createModelService, type MeasuredFigures, type ModelService } from "../services/models/models.ts";
 import { checkRequest } from "../services/transcriptions/acceptance.ts";
 import { databasePath, openDatabase } from "../store/database.ts";

@@ -4,11 +4,11 @@ import type { Config } from "../config/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
-import { dataDirOf } from "../services/admin.ts";
 import { forgetFailure, rememberFailure } from "../services/backups/backup-memory.ts";
 import { failureOf } from "../services/backups/backup-state.ts";
 import { type LastBackup, lastBackup } from "../services/backups/backups.ts";
 import { problemOfPlace } from "../services/backups/store-identity.ts";
+import { dataDirOf } from "../services/data-dir.ts";
 import { type Database, gatedTransaction, type Store } from "../store/database.ts";
 import { rowsOnce } from "../store/once.ts";
 

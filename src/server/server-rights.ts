@@ -3,7 +3,7 @@ import type { Config } from "../config/schema.ts";
 import { CommandError } from "../domain/command-error.ts";
 import { AppError } from "../domain/errors.ts";
 import { whenSettled } from "../lib/settled.ts";
-import { dataDirOf, requireDatabase } from "../services/admin.ts";
+import { dataDirOf, requireDatabase } from "../services/data-dir.ts";
 import { databasePath } from "../store/database.ts";
 import { sandboxAdvice } from "./service-sandbox.ts";
 

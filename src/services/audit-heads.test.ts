@@ -20,8 +20,9 @@ import { closeForgotten } from "../testing/kits/forgotten-connections.ts";
 import { manualClock } from "../testing/kits/manual-clock.ts";
 import { runCaptured } from "../testing/kits/run-cli.ts";
 import { testConfig } from "../testing/kits/test-config.ts";
-import { backUpDatabase, restoreDatabase } from "./admin.ts";
 import { AUDIT_HEADS_FILE, holdsNewestHead, signAuditHead } from "./audit-heads.ts";
+import { backUpDatabase } from "./backups/database-backup.ts";
+import { restoreDatabase } from "./backups/database-restore.ts";
 
 /** What is found of an attack on the audit log by a person who can write to the database alone, and what is not. */
 

@@ -9,7 +9,7 @@ import { writeBackup } from "../store/backup.ts";
 import { type Database, openDatabase, transaction } from "../store/database.ts";
 import { testConfig } from "../testing/kits/test-config.ts";
 import { peakMemoryOf } from "../testing/programs/peak-memory.ts";
-import { restoreDatabase } from "./admin.ts";
+import { restoreDatabase } from "./backups/database-restore.ts";
 import { DELETIONS_FILE } from "./journal/journal-file.ts";
 import { createReceiptService } from "./receipts.ts";
 

@@ -53,7 +53,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   if (error && !knowsDataDir) return [...ofConfig, await machine()];
   // Before root's rights are given up: afterwards the kernel does not show this process its own executable.
   const executable = Bun.isStandaloneExecutable ? await self() : [];
-  const { dataDirOf } = await import("../../services/admin.ts");
+  const { dataDirOf } = await import("../../services/data-dir.ts");
   const dataDir = dataDirOf(config);
   const service = sandbox([dataDir, ...(config.backup.to === "" ? [] : [config.backup.to])]);
   // This comes before all checks, because the server does not have the rights of root.

@@ -20,7 +20,7 @@ export function createEmergencySpace(context: CliContext): EmergencySpace {
     if (problems.length > 0 && !knowsDataDir) return undefined;
     const [ballast, { dataDirOf }] = await Promise.all([
       import("../../services/ballast.ts"),
-      import("../../services/admin.ts"),
+      import("../../services/data-dir.ts"),
     ]);
     return { ...ballast, dataDir: dataDirOf(config), wantedBytes: config.storage.ballast_bytes };
   }

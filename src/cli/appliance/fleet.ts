@@ -63,7 +63,7 @@ const setup = () => import("../../fleet/setup/fleet-setup.ts");
 async function dataDirFor(context: CliContext): Promise<{ config: Config; dataDir: string }> {
   const { config } = context.loadConfig();
   const [{ dataDirOf }, { ownerOfData }] = await Promise.all([
-    import("../../services/admin.ts"),
+    import("../../services/data-dir.ts"),
     import("../../services/data-owner.ts"),
   ]);
   const dataDir = dataDirOf(config);

@@ -62,7 +62,7 @@ async function placeOf(context: CliContext, configPath: string, { data }: InitOp
     const dataDir = resolve(data || environment.SHRUTI_STORAGE_DATA_DIR || DEFAULT_DATA);
     return { configPath, dataDir, text: renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } }) };
   }
-  const { dataDirOf } = await import("../../services/admin.ts");
+  const { dataDirOf } = await import("../../services/data-dir.ts");
   const dataDir = dataDirOf(loadConfig(configPath, environment));
   if (data !== undefined && resolve(data) !== dataDir) {
     throw new CommandError(

@@ -136,7 +136,7 @@ async function reportReadiness(context: CliContext, isJson: boolean): Promise<vo
   const { config } = context.loadConfig();
   // The status file belongs to the server's user, and names the address that is asked.
   becomeOwner(config);
-  const { dataDirOf } = await import("../../services/admin.ts");
+  const { dataDirOf } = await import("../../services/data-dir.ts");
   const dataDir = dataDirOf(config);
   requireReadable(dataDir);
   const { hasServer } = await import("../../services/data-dir-lock.ts");

@@ -27,7 +27,7 @@ export async function knownKeys(
 
 /** A backup can be verified on a machine without a config, or with one that this user may not read. */
 async function ownDataDir(context: CliContext): Promise<string> {
-  const { dataDirOf } = await import("../../services/admin.ts");
+  const { dataDirOf } = await import("../../services/data-dir.ts");
   try {
     return dataDirOf(context.readConfig().config);
   } catch {

@@ -143,7 +143,7 @@ function checkOptions(file: string | undefined, options: BackupOptions): void {
 
 async function backUpDatabaseAlone(context: CliContext, file: string, options: BackupOptions): Promise<void> {
   const { config } = context.loadConfig();
-  const { backUpDatabase } = await import("../../services/admin.ts");
+  const { backUpDatabase } = await import("../../services/backups/database-backup.ts");
   const { bytes, signer, unrecorded } = backUpDatabase({ config, clock: context.clock }, file);
   if (options.json) {
     const recorded = unrecorded === undefined;
@@ -164,7 +164,7 @@ async function backUpAll(
   const cleanUp = cleanUpAtEnd();
   const [{ isServer }, { dataDirOf }, { readServerStatus }] = await Promise.all([
     import("../../services/data-dir-lock.ts"),
-    import("../../services/admin.ts"),
+    import("../../services/data-dir.ts"),
     import("../../server/status-file.ts"),
   ]);
   const dataDir = dataDirOf(config);
@@ -296,7 +296,7 @@ async function restoreDatabaseAlone(
   const { config } = context.loadConfig();
   const [{ restoreDatabaseFile }, { dataDirOf }, { silentLog }] = await Promise.all([
     import("../../services/backups/database-restore.ts"),
-    import("../../services/admin.ts"),
+    import("../../services/data-dir.ts"),
     import("../../lib/log.ts"),
   ]);
   const keys = await knownKeys(context, options.key, dataDirOf(config));

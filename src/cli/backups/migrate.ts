@@ -21,7 +21,7 @@ export function registerMigrate(program: Command, context: CliContext): void {
       const chosen = [options.check, options.undo, options.keep].filter((each) => each).length;
       if (chosen > 1) throw new CommandError("usage", "--check, --undo and --keep exclude each other");
       const { config } = context.loadConfig();
-      const { dataDirOf, requireDatabase } = await import("../../services/admin.ts");
+      const { dataDirOf, requireDatabase } = await import("../../services/data-dir.ts");
       const path = requireDatabase(config);
       // The new files must belong to the server's user, and nothing of that user's may run with root's rights.
       becomeOwner(config);

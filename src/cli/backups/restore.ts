@@ -70,7 +70,7 @@ async function setUp(context: CliContext, path: string, options: RestoreOptions)
       "usage",
       `${configPath} is not this user's own file: name the config file with --config`,
     );
-  const { dataDirOf } = await import("../../services/admin.ts");
+  const { dataDirOf } = await import("../../services/data-dir.ts");
   if (existsSync(configPath)) {
     const { config } = context.loadConfig();
     const dataDir = dataDirOf(config);

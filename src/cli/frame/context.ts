@@ -174,12 +174,14 @@ export function createCliContext(
     async openServices() {
       if (services) return services;
       const { config } = load(find());
-      const [{ openAdmin, dataDirOf }, { ownerOfData }, { openLog }, { beginCommand }] = await Promise.all([
-        import("../../services/admin.ts"),
-        import("../../services/data-owner.ts"),
-        import("../../lib/log.ts"),
-        import("../../services/command-end.ts"),
-      ]);
+      const [{ openAdmin }, { dataDirOf }, { ownerOfData }, { openLog }, { beginCommand }] =
+        await Promise.all([
+          import("../../services/admin.ts"),
+          import("../../services/data-dir.ts"),
+          import("../../services/data-owner.ts"),
+          import("../../lib/log.ts"),
+          import("../../services/command-end.ts"),
+        ]);
       actAs(ownerOfData(dataDirOf(config)));
       // What a command does is its own output. The log of the server's work is for the server.
       const level = config.log.level === "info" ? "warn" : config.log.level;

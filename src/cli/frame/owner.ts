@@ -1,6 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import { settleRights, stayUser } from "../../lib/rights.ts";
-import { dataDirOf } from "../../services/admin.ts";
+import { dataDirOf } from "../../services/data-dir.ts";
 import { ownerOfData } from "../../services/data-owner.ts";
 
 /**

@@ -12,10 +12,11 @@ import { restoringPath } from "../../store/backup.ts";
 import { type Database, databasePath, openAnyVersion, openDatabase } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { versionOf } from "../../store/upgrade.ts";
-import { type AdminDeps, dataDirOf, type RestoreDeps, type Restored, restoreDatabase } from "../admin.ts";
+import type { AdminDeps } from "../admin.ts";
+import { dataDirOf } from "../data-dir.ts";
 import { lockDataDir, lockPathOf } from "../data-dir-lock.ts";
-import { findLaterDeletions, repeatDeletions } from "../deletions.ts";
 import { JOURNAL_FOLDER } from "../journal/journal-file.ts";
+import { findLaterDeletions, repeatDeletions } from "../later-deletions.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
 import { createReceiptService } from "../receipts.ts";
 import { addName, type Names, noNames } from "./backup-create.ts";
@@ -24,6 +25,7 @@ import { type BackupFile, type BackupReader, openBackup } from "./backup-reader.
 import type { BackupSignature, KnownKeys } from "./backup-signature.ts";
 import { modelsIn, recordingsIn } from "./backup-sources.ts";
 import { copyOut, textOf, type VerifiedBackup, verifyBackup } from "./backup-verify.ts";
+import { type RestoreDeps, type Restored, restoreDatabase } from "./database-restore.ts";
 import { holdWorkers, removeWorkers, WORKERS } from "./held-workers.ts";
 import type { RestoredAccess } from "./restored-access.ts";
 

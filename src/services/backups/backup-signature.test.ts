@@ -21,7 +21,6 @@ import { closeForgotten } from "../../testing/kits/forgotten-connections.ts";
 import { manualClock } from "../../testing/kits/manual-clock.ts";
 import { testConfig } from "../../testing/kits/test-config.ts";
 import { createProjectIn } from "../../testing/makers/small-database.ts";
-import { backUpDatabase } from "../admin.ts";
 import { findFingerprint } from "../signed/appliance-key.ts";
 import { signDocument } from "../signed/signed-documents.ts";
 import { openBackup } from "./backup-reader.ts";
@@ -29,6 +28,7 @@ import { restoreAll } from "./backup-restore.ts";
 import type { KnownKeys } from "./backup-signature.ts";
 import { verifyAll, verifyDatabaseFile } from "./backup-verify.ts";
 import { backUpEverything } from "./backups.ts";
+import { backUpDatabase } from "./database-backup.ts";
 import { restoreDatabaseFile } from "./database-restore.ts";
 
 /** Who made a backup, and whether anybody has changed it since. */

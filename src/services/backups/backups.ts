@@ -10,18 +10,18 @@ import { DatabaseVersionError } from "../../store/database-version.ts";
 import { isWaitedOut } from "../../store/disk-full.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
-import { dataDirOf, requireDatabase } from "../admin.ts";
 import { signAuditHeadOfBackup } from "../audit-heads.ts";
 import { failureToRecord } from "../ballast.ts";
 import { createClockTrust } from "../clock-trust.ts";
+import { dataDirOf, requireDatabase } from "../data-dir.ts";
 import { ownerOfData } from "../data-owner.ts";
-import { noteKnownBackup } from "./known-backups.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
 import { STORE_BACKUPS } from "./backup-format.ts";
 import { applianceId, readKnownStores, readLastPath, rememberStore } from "./backup-memory.ts";
 import { type BackupSigner, backupSigner } from "./backup-signature.ts";
 import { backUpToStore, type StoredBackup } from "./backup-store.ts";
+import { noteKnownBackup } from "./known-backups.ts";
 import { requireStore } from "./store-identity.ts";
 
 /** Backups of everything, for an admin's command. Their forms: backup-format.ts. */
