@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { linkTo, route } from "../lib/address.ts";
 import { isConnected } from "../lib/api.ts";
-import { moment } from "../lib/format.ts";
+import { moment } from "../words/format.ts";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Menu } from "../parts/menu.tsx";

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { Key, KeyCreated, KeyList, Project, ProjectList } from "../../http/wire/console.ts";
-import { ago, moment } from "../lib/format.ts";
+import { ago, moment } from "../words/format.ts";
 import { now } from "../list/transcriptions.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";

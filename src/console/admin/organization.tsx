@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Granted, LedgerEntry, LedgerList, Organization } from "../../http/wire/console.ts";
 import { linkTo } from "../lib/address.ts";
-import { bytes, count, moment, money } from "../lib/format.ts";
+import { bytes, count, moment, money } from "../words/format.ts";
 import { announce } from "../parts/announce.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Organization, OrganizationChange, OrganizationList } from "../../http/wire/console.ts";
 import { goTo, linkTo } from "../lib/address.ts";
-import { bytes, count, money } from "../lib/format.ts";
+import { bytes, count, money } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
 import { Day, FormDialog, type FormField, Shown, Table } from "./parts.tsx";

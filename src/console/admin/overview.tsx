@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Overview as OverviewData, Series } from "../../http/wire/console.ts";
 import { linkTo } from "../lib/address.ts";
-import { bytes, count, length, moment } from "../lib/format.ts";
+import { bytes, count, length, moment } from "../words/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { words } from "../words/words.ts";

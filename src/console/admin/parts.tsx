@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { day } from "../lib/format.ts";
+import { day } from "../words/format.ts";
 import { AskingButton } from "../parts/asking-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";

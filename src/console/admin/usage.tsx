@@ -2,7 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { UsageDays } from "../../http/wire/console.ts";
 import { BASE } from "../lib/address.ts";
-import { length, money } from "../lib/format.ts";
+import { length, money } from "../words/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";
 import { useLoaded } from "./admin-session.ts";

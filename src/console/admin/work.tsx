@@ -7,7 +7,7 @@ import type {
   DeliveryList,
   Redelivered,
 } from "../../http/wire/console.ts";
-import { ago, bytes, clock, count, languageName, moment, percent } from "../lib/format.ts";
+import { ago, bytes, clock, count, languageName, moment, percent } from "../words/format.ts";
 import { StateMark } from "../list/list.tsx";
 import { FILTERS, type Filter, now } from "../list/transcriptions.ts";
 import { announce } from "../parts/announce.tsx";

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import type { Transcription } from "../../http/wire/schemas.ts";
 import { linkTo, route } from "../lib/address.ts";
-import { ago, clock, languageName, length, moment, percent } from "../lib/format.ts";
+import { ago, clock, languageName, length, moment, percent } from "../words/format.ts";
 import { canDrop } from "../lib/pointer.ts";
 import { announce } from "../parts/announce.tsx";
 import { Bar } from "../parts/bar.tsx";
@@ -9,7 +9,7 @@ import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon, type IconName } from "../parts/icons.tsx";
 import { UploadList } from "../uploads/upload-list.tsx";
 import { words } from "../words/words.ts";
-import { names } from "./names.ts";
+import { names } from "../notes/names.ts";
 import {
   choose,
   FILTERS,

@@ -3,7 +3,7 @@ import type { Transcription, TranscriptionList } from "../../http/wire/schemas.t
 import { asFailure, type Failure } from "../lib/api.ts";
 import { patiently, seldom } from "../lib/patience.ts";
 import { account, read, refreshAccount } from "../session.ts";
-import { forgetDeleted } from "./forgetting.ts";
+import { forgetDeleted } from "../notes/forgetting.ts";
 
 /** Choices of the list; each is several states of the interface. */
 export const FILTERS = {

@@ -1,4 +1,4 @@
-import { percent } from "../lib/format.ts";
+import { percent } from "../words/format.ts";
 
 /** A bar for a share of 0 to 1. */
 export function Bar({ share, label }: { share: number; label: string }) {

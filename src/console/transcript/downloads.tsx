@@ -21,7 +21,7 @@ import {
   saveFrom,
 } from "./export.ts";
 import type { TranscriptModel } from "./model.ts";
-import { givenNames } from "./speakers.ts";
+import { givenNames } from "../notes/speakers.ts";
 
 const ENDINGS: Record<Format, string> = { srt: "srt", vtt: "vtt", text: "txt", json: "json" };
 

@@ -1,4 +1,4 @@
-import { directionOf } from "../lib/format.ts";
+import { directionOf } from "../words/format.ts";
 import type { Row } from "./rows.ts";
 
 /** Lengths of the rows in styles.css, in `rem` of the page and in pixels. */

@@ -1,6 +1,6 @@
 import { useComputed } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { clock, directionOf, length } from "../lib/format.ts";
+import { clock, directionOf, length } from "../words/format.ts";
 import { interfaceLanguage, pausesWhileTyping } from "../lib/preferences.ts";
 import { Icon } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";
@@ -8,7 +8,7 @@ import { correct, edit, playRow } from "./acts.ts";
 import type { TranscriptModel } from "./model.ts";
 import { doubtOf, type Row, type Segment } from "./rows.ts";
 import { type Match, matchesIn } from "./search.ts";
-import { numberOf, speakerName, swatchOf } from "./speakers.ts";
+import { numberOf, speakerName, swatchOf } from "../notes/speakers.ts";
 
 /** A second click that comes sooner belongs to the first. */
 const DOUBLE_CLICK_MS = 300;

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { clock } from "../lib/format.ts";
+import { clock } from "../words/format.ts";
 import { Icon, type IconName } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";
 import { nextPlace, replaceMatches } from "./acts.ts";

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Transcription } from "../../http/wire/schemas.ts";
 import { linkTo } from "../lib/address.ts";
-import { clock, languageName } from "../lib/format.ts";
+import { clock, languageName } from "../words/format.ts";
 import { nameOf, Progress, StateMark } from "../list/list.tsx";
 import { isUnfinished, now } from "../list/transcriptions.ts";
 import { FailureBox } from "../parts/failure-box.tsx";

@@ -2,7 +2,7 @@ import { effect, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import WaveSurfer from "wavesurfer.js";
 import { coloursOf } from "../lib/colours.ts";
-import { clock } from "../lib/format.ts";
+import { clock } from "../words/format.ts";
 import { isDark } from "../lib/preferences.ts";
 import { words } from "../words/words.ts";
 import { drawLane, laneHeight } from "./lane.ts";

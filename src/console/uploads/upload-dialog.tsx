@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { bytes, count, languageName, length, money } from "../lib/format.ts";
+import { bytes, count, languageName, length, money } from "../words/format.ts";
 import { canDrop } from "../lib/pointer.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";

@@ -1,5 +1,5 @@
 import { useRef } from "preact/hooks";
-import { bytes, money } from "../lib/format.ts";
+import { bytes, money } from "../words/format.ts";
 import { announce } from "../parts/announce.tsx";
 import { Bar } from "../parts/bar.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";

@@ -4,7 +4,7 @@ import { asFailure, Failure } from "../lib/api.ts";
 import { forget, keep, keptUnder } from "../lib/kept.ts";
 import { askBeforeLeaving } from "../lib/leaving.ts";
 import { OFFLINE_SECONDS, patiently, seldom } from "../lib/patience.ts";
-import { noteName } from "../list/names.ts";
+import { noteName } from "../notes/names.ts";
 import { lookNow } from "../list/transcriptions.ts";
 import { account, askWithKey, keyName, models, read, refreshAccount } from "../session.ts";
 import type { ErrorCode } from "../words/en.ts";

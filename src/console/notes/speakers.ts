@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { keep, keptUnder } from "../lib/kept.ts";
 import { words } from "../words/words.ts";
-import type { Segment } from "./rows.ts";
+import type { Segment } from "../transcript/rows.ts";
 
 /**
  * Colours that people with any kind of colour blindness can tell apart (Okabe and Ito). There are as many patterns
