@@ -2,12 +2,11 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { linkTo, route } from "./lib/address.ts";
 import { asFailure, type Failure, isConnected } from "./lib/api.ts";
-import { money } from "./words/format.ts";
 import { canDrop } from "./lib/pointer.ts";
-import { forgetEverything } from "./notes/forgetting.ts";
 import { RecordingList } from "./list/list.tsx";
-import { loadNames } from "./notes/names.ts";
 import { items } from "./list/transcriptions.ts";
+import { forgetEverything } from "./notes/forgetting.ts";
+import { loadNames } from "./notes/names.ts";
 import { Announcer, announce } from "./parts/announce.tsx";
 import { AskingButton } from "./parts/asking-button.tsx";
 import { FailureBox } from "./parts/failure-box.tsx";
@@ -19,7 +18,9 @@ import { account, isSignedIn, resumeSession, signOut } from "./session.ts";
 import { Mark, SignIn } from "./sign-in.tsx";
 import { TranscriptView } from "./transcript/transcript.tsx";
 import { isUploadOpen, offerUpload, UploadDialog } from "./uploads/upload-dialog.tsx";
+import { UploadList } from "./uploads/upload-list.tsx";
 import { isOnItsWay, restoreUploads } from "./uploads/uploads.ts";
+import { money } from "./words/format.ts";
 import { words } from "./words/words.ts";
 
 type AdminPart = typeof import("./admin/admin.tsx");
@@ -75,7 +76,9 @@ function Workplace() {
       )}
       {failure.value && <FailureBox failure={failure.value} onRetry={start} />}
       <div class="columns">
-        <RecordingList />
+        <RecordingList>
+          <UploadList />
+        </RecordingList>
         <main id="main" tabIndex={-1}>
           {shownId === undefined ? <Nothing /> : <TranscriptView key={shownId} id={shownId} />}
         </main>

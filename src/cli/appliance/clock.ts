@@ -3,7 +3,8 @@ import { MAX_DIFFERENCE_MS } from "../../domain/clock-trust.ts";
 import { describeDuration, toTimestamp } from "../../lib/time.ts";
 import type { ClockVerdict } from "../../services/clock-trust.ts";
 import type { CliContext } from "../frame/context.ts";
-import { counted, renderFields } from "../frame/output.ts";
+import { describeOld, findOld } from "../frame/old-content.ts";
+import { renderFields } from "../frame/output.ts";
 
 /** `shruti clock …`: whether the clock of this machine is trusted (docs/decisions/clock.md). */
 export function registerClock(program: Command, context: CliContext): void {
@@ -38,24 +39,6 @@ export function registerClock(program: Command, context: CliContext): void {
           : "The clock was trusted already; nothing was changed.",
       );
     });
-}
-
-type Old = { recordings: number; transcripts: number };
-
-/** Counts what is old if the clock is right. */
-async function findOld(context: CliContext): Promise<Old> {
-  const admin = await context.openServices();
-  const { countOldContent } = await import("../../services/retention.ts");
-  return countOldContent(admin, admin.trust.agesIfConfirmed());
-}
-
-const describeOld = ({ recordings, transcripts }: Old) =>
-  `${counted(recordings, "recording")}, ${counted(transcripts, "transcript")}`;
-
-/** Asks for the confirmation of the present reading, and says what it would remove. */
-export async function clockQuestion(context: CliContext): Promise<string> {
-  const old = describeOld(await findOld(context));
-  return `Is ${toTimestamp(context.clock.now())} the right time? What is old by it is removed for good: ${old}.`;
 }
 
 /** What scripts read about the clock. */

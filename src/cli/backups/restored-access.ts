@@ -1,7 +1,7 @@
 import { toTimestamp } from "../../lib/time.ts";
 import type { RestoredAccess } from "../../services/backups/restored-access.ts";
 import type { CliContext } from "../frame/context.ts";
-import { counted } from "../frame/output.ts";
+import { counted, keysAre } from "../frame/output.ts";
 
 /** What a restore says about keys, organizations, endpoints and sessions. */
 
@@ -44,9 +44,6 @@ export function reportRepeated(context: CliContext, count: number | undefined): 
     context.printLine(`${counted(count, "deletion")} from after the backup ${were} repeated`);
   }
 }
-
-/** Begins a sentence about keys, such as `1 key is` or `2 keys are`. */
-export const keysAre = (count: number): string => counted(count, "key is", "keys are");
 
 /** Prints what was closed again, what is not known, and what the admin has to do. */
 export function reportAccess(context: CliContext, access: RestoredAccess): void {

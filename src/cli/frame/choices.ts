@@ -34,3 +34,16 @@ export function readFormat(text: string): Format {
   if (!format) throw new CommandError("usage", `there is no format ${text}; there are text, json, srt, vtt`);
   return format;
 }
+
+/** Formats of `shruti transcribe`: those of a result, and one line of JSON for each recording. */
+export const OUTPUT_FORMATS = ["text", "json", "jsonl", "srt", "vtt"] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+/** Parses a format of `shruti transcribe`. `txt` is another name of `text`. */
+export function readOutputFormat(text: string): OutputFormat {
+  const format = OUTPUT_FORMATS.find((known) => known === text || (known === "text" && text === "txt"));
+  if (!format) {
+    throw new CommandError("usage", `there is no format ${text}; there are ${OUTPUT_FORMATS.join(", ")}`);
+  }
+  return format;
+}

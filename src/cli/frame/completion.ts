@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { SCOPES } from "../../domain/api-key.ts";
 import { CHANNEL_MODES, MODES } from "../../domain/transcription.ts";
 import { FORMATS } from "../../pipeline/render.ts";
-import { OUTPUT_FORMATS } from "../transcribe/transcribe-output.ts";
+import { OUTPUT_FORMATS } from "./choices.ts";
 import { findCommand, isHidden, pathOf } from "./command-tree.ts";
 import type { CliContext } from "./context.ts";
 import { TOPICS } from "./topics.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { clockQuestion } from "../appliance/clock.ts";
 import { commandsBelow, pathOf } from "./command-tree.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { clockQuestion } from "./old-content.ts";
 
 /** What each destructive command does to its first argument. People confirm it; scripts need not. */
 const QUESTIONS: Record<

@@ -116,3 +116,6 @@ export function sizeText(bytes: number): string {
   const value = bytes / 1000 ** power;
   return `${power === 0 ? value : value.toFixed(1)} ${units[power]}`;
 }
+
+/** Begins a sentence about keys, such as `1 key is` or `2 keys are`. */
+export const keysAre = (count: number): string => counted(count, "key is", "keys are");

@@ -5,25 +5,13 @@ import { makeFoldersBelow } from "../../lib/output-files.ts";
 import { printableJson } from "../../lib/printable.ts";
 import { plainMessage } from "../../lib/system-error.ts";
 import type { Format } from "../../pipeline/render.ts";
+import { OUTPUT_FORMATS, type OutputFormat } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import type { Input } from "./transcribe-inputs.ts";
-
-/** Formats of the command: those of a result, and one line of JSON for each recording. */
-export const OUTPUT_FORMATS = ["text", "json", "jsonl", "srt", "vtt"] as const;
-export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 const EXTENSIONS: Record<OutputFormat, string> = {
   ...{ text: "txt", json: "json", jsonl: "jsonl", srt: "srt", vtt: "vtt" },
 };
-
-/** Parses a format. `txt` is another name of `text`. */
-export function readOutputFormat(text: string): OutputFormat {
-  const format = OUTPUT_FORMATS.find((known) => known === text || (known === "text" && text === "txt"));
-  if (!format) {
-    throw new CommandError("usage", `there is no format ${text}; there are ${OUTPUT_FORMATS.join(", ")}`);
-  }
-  return format;
-}
 
 /** Where the transcripts go. */
 export type Destination = {

@@ -5,7 +5,14 @@ import { type DiarizationRequest, MODES, type Mode } from "../../domain/transcri
 import { errorMessage } from "../../lib/error-message.ts";
 import { makeScratch, removeScratch } from "../../lib/scratch.ts";
 import { wholeNumber } from "../frame/arguments.ts";
-import { readChannelMode, readMediaType, readMode } from "../frame/choices.ts";
+import {
+  OUTPUT_FORMATS,
+  type OutputFormat,
+  readChannelMode,
+  readMediaType,
+  readMode,
+  readOutputFormat,
+} from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { openBatchProgress } from "../frame/progress.ts";
 import { addDiarizationOption, diarizationOf } from "./diarization-option.ts";
@@ -15,9 +22,6 @@ import {
   chooseDestination,
   type Destination,
   hasTranscript,
-  OUTPUT_FORMATS,
-  type OutputFormat,
-  readOutputFormat,
   writeFailure,
   writeTranscript,
 } from "./transcribe-output.ts";

@@ -1,15 +1,15 @@
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Transcription } from "../../http/wire/schemas.ts";
 import { linkTo, route } from "../lib/address.ts";
-import { ago, clock, languageName, length, moment, percent } from "../words/format.ts";
 import { canDrop } from "../lib/pointer.ts";
+import { names } from "../notes/names.ts";
 import { announce } from "../parts/announce.tsx";
 import { Bar } from "../parts/bar.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon, type IconName } from "../parts/icons.tsx";
-import { UploadList } from "../uploads/upload-list.tsx";
+import { ago, clock, languageName, length, moment, percent } from "../words/format.ts";
 import { words } from "../words/words.ts";
-import { names } from "../notes/names.ts";
 import {
   choose,
   FILTERS,
@@ -54,8 +54,8 @@ export function nameOf({ id, request }: Transcription): string {
   return names.value.get(id) ?? words.value.list.unnamed(languageName(request.language));
 }
 
-/** The column of recordings: uploads on their way first, then transcriptions, newest first. */
-export function RecordingList() {
+/** The column of recordings: transcriptions, newest first. @param children what stands above them */
+export function RecordingList({ children }: { children: ComponentChildren }) {
   const t = words.value.list;
   useEffect(watchList, []);
   useAnnouncedEnds();
@@ -64,7 +64,7 @@ export function RecordingList() {
   const isQuiet = (code === "offline" || code === "rate_limited") && items.value !== undefined;
   return (
     <nav class="list" aria-label={t.title}>
-      <UploadList />
+      {children}
       <Filters />
       {listFailure.value && !isQuiet && (
         <FailureBox failure={listFailure.value} isSmall isRepeated onRetry={() => void refreshList()} />

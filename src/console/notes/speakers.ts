@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
+import type { TranscriptionResult } from "../../http/wire/schemas.ts";
 import { keep, keptUnder } from "../lib/kept.ts";
 import { words } from "../words/words.ts";
-import type { Segment } from "../transcript/rows.ts";
 
 /**
  * Colours that people with any kind of colour blindness can tell apart (Okabe and Ito). There are as many patterns
@@ -63,6 +63,6 @@ export function speakerName(id: string, speaker: string): string {
 }
 
 /** Lists the speakers in the order of their first words. */
-export function speakersIn(segments: readonly Segment[]): string[] {
+export function speakersIn(segments: readonly TranscriptionResult["segments"][number][]): string[] {
   return [...new Set(segments.flatMap(({ speaker }) => (speaker === undefined ? [] : [speaker])))];
 }
