@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
-import { untilAborted } from "../lib/until-aborted.ts";
+import { untilAborted } from "../lib/abort.ts";
 import { type AddressRules, addressRules, checkEndpointUrl, hostOf, refusalOf } from "./addresses.ts";
 import { describeFailure, describeResolverFailure, describeStatus, retryAfterMs } from "./failures.ts";
 import { signatureHeader } from "./signature.ts";

@@ -2,7 +2,7 @@ import type { DevicePreference, EngineOptions } from "../../domain/engine-option
 import type { ModelFiles } from "../../domain/model.ts";
 import type { DescribedFile } from "../../domain/model-hash.ts";
 import { errorMessage } from "../../lib/error-message.ts";
-import { untilAborted } from "../../lib/until-aborted.ts";
+import { untilAborted } from "../../lib/abort.ts";
 import { type BrokenVariants, createBrokenVariants } from "../../native/cpu-variants.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { errorMessage } from "./error-message.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./abort.ts";
 
 const never = new Promise<never>(() => {});
 
