@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { beginWait } from "../lib/abort.ts";
 import { createShares } from "./shares.ts";
 
 /** Work that runs a decoder or finds speech, and the organization that it runs for. */
@@ -132,24 +133,12 @@ export function createDecoderLanes(most: number | (() => number) = lanesOfOne())
   }
 
   /** Resolves once the work has a lane. */
-  function begun(work: DecoderWork, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      signal.throwIfAborted();
-      const waiting = {
-        work,
-        begin() {
-          signal.removeEventListener("abort", leave);
-          resolve();
-        },
-      };
-      const leave = () => {
-        leaveQueue(waiting);
-        reject(signal.reason);
-      };
-      signal.addEventListener("abort", leave, { once: true });
-      enterQueue(waiting);
-      serve();
-    });
+  async function begun(work: DecoderWork, signal: AbortSignal): Promise<void> {
+    const wait = beginWait<void>(signal, () => leaveQueue(waiting));
+    const waiting = { work, begin: () => wait.resolve() };
+    enterQueue(waiting);
+    serve();
+    await wait.promise;
   }
 
   return {

@@ -1,3 +1,5 @@
+import { beginWait } from "../lib/abort.ts";
+
 /** Admits many callers together, or one alone. Callers are admitted in the order in which they came. */
 export type Gate = {
   /**
@@ -39,27 +41,18 @@ export function createGate(): Gate {
   }
 
   return {
-    enter(isAlone, signal) {
-      if (signal.aborted) return Promise.reject(signal.reason);
+    async enter(isAlone, signal) {
+      signal.throwIfAborted();
       // No caller overtakes another. Otherwise one that wants to be alone could wait forever.
-      if (waiting.length === 0 && mayEnter(isAlone)) return Promise.resolve(admit(isAlone));
-      return new Promise((resolve, reject) => {
-        const onAbort = () => {
-          waiting.splice(waiting.indexOf(waiter), 1);
-          reject(signal.reason);
-          // Others may have waited only for this caller.
-          admitWaiting();
-        };
-        const waiter: Waiter = {
-          isAlone,
-          admit: () => {
-            signal.removeEventListener("abort", onAbort);
-            resolve(admit(isAlone));
-          },
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
-        waiting.push(waiter);
+      if (waiting.length === 0 && mayEnter(isAlone)) return admit(isAlone);
+      const wait = beginWait<() => void>(signal, () => {
+        waiting.splice(waiting.indexOf(waiter), 1);
+        // Others may have waited only for this caller.
+        admitWaiting();
       });
+      const waiter: Waiter = { isAlone, admit: () => wait.resolve(admit(isAlone)) };
+      waiting.push(waiter);
+      return wait.promise;
     },
   };
 }

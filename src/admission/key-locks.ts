@@ -1,3 +1,5 @@
+import { untilAborted } from "../lib/abort.ts";
+
 /** Runs work under one name after another, different names side by side. */
 export function createKeyLocks() {
   const tails = new Map<string, Promise<void>>();
@@ -17,7 +19,7 @@ export function createKeyLocks() {
         if (tails.get(name) === mine) tails.delete(name);
       };
       try {
-        await unlessAborted(before, signal);
+        await untilAborted(before, signal);
       } catch (error) {
         // Those behind it wait for what it waited for.
         void before.then(end);
@@ -32,16 +34,4 @@ export function createKeyLocks() {
     /** Names in use. */
     size: () => tails.size,
   };
-}
-
-function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    void promise.then(() => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    });
-  });
 }

@@ -1,3 +1,5 @@
+import { untilAborted } from "../lib/abort.ts";
+
 type Shared<T> = { outcome: Promise<T>; stop: AbortController; waiting: number };
 
 /**
@@ -23,13 +25,9 @@ export function createSharedWork<T>(begin: (name: string, signal: AbortSignal) =
     signal.throwIfAborted();
     const shared = running.get(name) ?? start(name);
     shared.waiting += 1;
-    const { promise: left, reject } = Promise.withResolvers<never>();
-    const leave = () => reject(signal.reason);
-    signal.addEventListener("abort", leave, { once: true });
     try {
-      return await Promise.race([shared.outcome, left]);
+      return await untilAborted(shared.outcome, signal);
     } finally {
-      signal.removeEventListener("abort", leave);
       shared.waiting -= 1;
       if (shared.waiting === 0) {
         if (running.get(name) === shared) running.delete(name);

@@ -1,3 +1,4 @@
+import { beginWait } from "../lib/abort.ts";
 import { createTurns, type TurnCandidate } from "./turns.ts";
 import { createWaitingChunks } from "./waiting-chunks.ts";
 
@@ -93,24 +94,12 @@ export function createSlots(options: SlotsOptions): Slots {
   }
 
   return {
-    acquire(request, signal) {
-      signal.throwIfAborted();
-      return new Promise((resolve, reject) => {
-        const onAbort = () => {
-          waitingWith(waiter).remove(waiter);
-          reject(signal.reason);
-        };
-        const waiter: Waiter = {
-          ...request,
-          admit: (slot) => {
-            signal.removeEventListener("abort", onAbort);
-            resolve(slot);
-          },
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
-        waitingWith(waiter).add(waiter);
-        pump();
-      });
+    async acquire(request, signal) {
+      const wait = beginWait<Slot>(signal, () => waitingWith(waiter).remove(waiter));
+      const waiter: Waiter = { ...request, admit: wait.resolve };
+      waitingWith(waiter).add(waiter);
+      pump();
+      return wait.promise;
     },
     pause(): void {
       isPaused = true;

@@ -1,4 +1,5 @@
 import { AppError } from "../domain/errors.ts";
+import { beginWait } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** The right of one synchronous request to be worked on at once. */
@@ -125,33 +126,26 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
       signal.throwIfAborted();
       const isFree = taken.size + waiting.size < options.count();
       if (isFree || waitMs === 0 || isClosed || options.count() === 0) return reserve(recordingMs);
-      const { promise, resolve, reject } = Promise.withResolvers<SynchronousPlace>();
+      const wait = beginWait<SynchronousPlace>(signal, () => waiting.delete(own));
       const own: Waiting = {
         recordingMs,
         untilMs: options.clock.now() + waitMs,
         begin() {
           waiting.delete(own);
-          resolve(take(recordingMs));
+          wait.resolve(take(recordingMs));
         },
         refuse() {
           waiting.delete(own);
-          reject(refusal());
+          wait.reject(refusal());
         },
-      };
-      const onAbort = () => {
-        // At once: a place that gets free in this moment must not go to a request that has left.
-        waiting.delete(own);
-        reject(signal.reason);
       };
       const timer = setTimeout(own.refuse, waitMs);
       waiting.add(own);
-      signal.addEventListener("abort", onAbort, { once: true });
       try {
-        return await promise;
+        return await wait.promise;
       } finally {
         waiting.delete(own);
         clearTimeout(timer);
-        signal.removeEventListener("abort", onAbort);
       }
     },
     close() {

@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
+import { onAbort } from "../lib/abort.ts";
 import { type Actor, runAs, SERVER } from "../lib/actor.ts";
 import { derivedFrom } from "../lib/derived.ts";
 import { newId } from "../lib/ids.ts";
@@ -144,7 +145,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   );
   const unread = createUnread(deps.stopping);
   const refusals = createRefusalLog(deps.log);
-  deps.stopping.addEventListener("abort", refusals.flush, { once: true });
+  onAbort(deps.stopping, refusals.flush);
 
   return async (received, server) => {
     const startedMs = performance.now();

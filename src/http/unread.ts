@@ -1,4 +1,5 @@
 import type { Server } from "bun";
+import { onAbort } from "../lib/abort.ts";
 import { giveBack } from "../lib/give-back.ts";
 import { announcesBody } from "./wire/parse.ts";
 
@@ -123,7 +124,7 @@ async function throwAway(
   const watch = setInterval(() => {
     if (isOver(limits, { nowMs: performance.now(), startedMs, lastMs, bytes })) cut();
   }, LOOK_EVERY_MS);
-  stopping.addEventListener("abort", cut, { once: true });
+  const unwatch = onAbort(stopping, cut);
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -138,7 +139,7 @@ async function throwAway(
     return false;
   } finally {
     clearInterval(watch);
-    stopping.removeEventListener("abort", cut);
+    unwatch();
     reader.releaseLock();
   }
 }

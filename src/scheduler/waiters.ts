@@ -1,3 +1,5 @@
+import { beginWait, type Wait } from "../lib/abort.ts";
+
 /** Lets callers wait for a value of an identifier that comes later. */
 export type Waiters<T> = {
   /** Waits for the next value of this identifier. Rejects with the signal's reason when it is aborted first. */
@@ -9,32 +11,21 @@ export type Waiters<T> = {
 };
 
 export function createWaiters<T>(): Waiters<T> {
-  const waiting = new Map<string, Set<(value: T) => void>>();
+  const waiting = new Map<string, Set<Wait<T>>>();
   return {
-    wait(id, signal) {
-      signal.throwIfAborted();
-      return new Promise((resolve, reject) => {
-        const listeners = waiting.get(id) ?? new Set();
-        waiting.set(id, listeners);
-        const leave = () => {
-          listeners.delete(settle);
-          if (listeners.size === 0) waiting.delete(id);
-          signal.removeEventListener("abort", onAbort);
-        };
-        const settle = (value: T) => {
-          leave();
-          resolve(value);
-        };
-        const onAbort = () => {
-          leave();
-          reject(signal.reason);
-        };
-        listeners.add(settle);
-        signal.addEventListener("abort", onAbort, { once: true });
+    async wait(id, signal) {
+      const wait = beginWait<T>(signal, () => {
+        others.delete(wait);
+        if (others.size === 0) waiting.delete(id);
       });
+      const others = waiting.get(id) ?? new Set();
+      waiting.set(id, others.add(wait));
+      return wait.promise;
     },
     settle(id, value) {
-      for (const settle of [...(waiting.get(id) ?? [])]) settle(value);
+      const waits = waiting.get(id) ?? [];
+      waiting.delete(id);
+      for (const wait of waits) wait.resolve(value);
     },
     ids: () => [...waiting.keys()],
   };

@@ -1,5 +1,6 @@
 import { setPriority } from "node:os";
 import type { Config } from "../config/schema.ts";
+import { onAbort } from "../lib/abort.ts";
 import { ownCommand } from "../lib/own-executable.ts";
 import type { MakeBackup } from "./scheduled-backups.ts";
 
@@ -37,14 +38,13 @@ export function backupProcess(config: Config, configPath: string | undefined): M
       stderr: "pipe",
     });
     lowerPriority(child.pid);
-    const end = () => child.kill("SIGTERM");
-    signal.addEventListener("abort", end, { once: true });
+    const unwatch = onAbort(signal, () => child.kill("SIGTERM"));
     try {
       const [said, status] = await Promise.all([lastOf(child.stderr), child.exited]);
       if (status !== 0 && status !== INCOMPLETE)
         throw new Error(reasonIn(said) ?? `it ended with status ${status}`);
     } finally {
-      signal.removeEventListener("abort", end);
+      unwatch();
     }
   };
 }

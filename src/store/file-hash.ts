@@ -1,3 +1,4 @@
+import { onAbort } from "../lib/abort.ts";
 import type { HashReply, HashRequest } from "./file-hash-worker.ts";
 
 type Waiting = { resolve(sha256: string): void; reject(error: unknown): void };
@@ -20,17 +21,16 @@ export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<
   lastId += 1;
   const id = lastId;
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  // The thread still answers, and then has closed the file: a thread that is terminated must have no file open.
-  const cancel = () => ask(thread, { id, cancel: true });
   thread.waiting.set(id, { resolve, reject });
-  signal?.addEventListener("abort", cancel, { once: true });
+  // The thread still answers, and then has closed the file: a thread that is terminated must have no file open.
+  const unwatch = onAbort(signal, () => ask(thread, { id, cancel: true }));
   ask(thread, { id, path });
   try {
     return await promise;
   } catch (error) {
     throw signal?.aborted ? signal.reason : error;
   } finally {
-    signal?.removeEventListener("abort", cancel);
+    unwatch();
     thread.waiting.delete(id);
     if (thread.waiting.size === 0) endThread(thread);
   }

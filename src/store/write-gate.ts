@@ -1,4 +1,5 @@
 import type { Database as SqliteDatabase } from "bun:sqlite";
+import { beginWait } from "../lib/abort.ts";
 import { isLocked } from "./disk-full.ts";
 
 /** How long work waits for a write lock that another program holds. */
@@ -123,16 +124,10 @@ export function createWriteGate(sqlite: SqliteDatabase): WriteGate {
 
   function place({ untilMs, signal }: { untilMs: number; signal: AbortSignal | undefined }): Promise<void> {
     if (performance.now() >= untilMs) return Promise.reject(locked?.error);
-    signal?.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const onAbort = () => reject(signal?.reason);
+    const { promise, resolve, reject } = beginWait<void>(signal, () => waiting.delete(waiter));
     const waiter = { untilMs, resolve, reject };
     waiting.add(waiter);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    return promise.finally(() => {
-      waiting.delete(waiter);
-      signal?.removeEventListener("abort", onAbort);
-    });
+    return promise.finally(() => waiting.delete(waiter));
   }
 
   const placeOf = ({ withinMs = Number.POSITIVE_INFINITY, signal }: Wait) => ({

@@ -4,9 +4,9 @@ import { getCACertificates } from "node:tls";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
+import { onAbort, untilAborted } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
-import { untilAborted } from "../lib/abort.ts";
 import { type AddressRules, addressRules, checkEndpointUrl, hostOf, refusalOf } from "./addresses.ts";
 import { describeFailure, describeResolverFailure, describeStatus, retryAfterMs } from "./failures.ts";
 import { signatureHeader } from "./signature.ts";
@@ -128,8 +128,7 @@ export function createWebhookSender({
       const ended = new AbortController();
       const end = () => ended.abort();
       const timer = setTimeout(end, limitMs);
-      stop?.addEventListener("abort", end, { once: true });
-      if (stop?.aborted) end();
+      const unwatch = onAbort(stop, end);
       try {
         await post(message, attempt, ended.signal);
       } catch (error) {
@@ -137,7 +136,7 @@ export function createWebhookSender({
         attempt.error = ended.signal.aborted ? describeTimeout(attempt, limitMs) : describe(error);
       } finally {
         clearTimeout(timer);
-        stop?.removeEventListener("abort", end);
+        unwatch();
       }
       attempt.durationMs = Math.round(performance.now() - started);
       // A status that refuses says more than a broken connection. An acknowledgement must arrive whole.

@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abort.ts";
 import { CHILD_FOLDER } from "../../lib/child-folder.ts";
 import { requireOneUser } from "../../lib/rights.ts";
 import { decoderEnvironment } from "./decoder-environment.ts";
@@ -55,15 +56,14 @@ export async function runDecoder(command: string[], limits: DecoderLimits): Prom
     if (ended === "by itself" && child.exitCode === null && child.signalCode === null) ended = reason;
     child.kill("SIGKILL");
   };
-  const onAbort = () => kill("aborted");
-  signal?.addEventListener("abort", onAbort, { once: true });
+  const unwatch = onAbort(signal, () => kill("aborted"));
   const timer = setTimeout(() => kill("timed out"), timeoutMs);
   try {
     const [report] = await Promise.all([readReport(child.stdout, onProgress), child.exited]);
     return { report, status: child.exitCode, signal: child.signalCode as string | null, ended };
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort);
+    unwatch();
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
   }
 }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { Reading } from "../../domain/reading.ts";
+import { onAbort } from "../../lib/abort.ts";
 import { PCM_BYTES_PER_SAMPLE } from "../../native/decoder/pcm-file.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
@@ -42,7 +43,7 @@ export async function playAudio(
     isLate = true;
     kill();
   }, timeoutMs);
-  signal.addEventListener("abort", kill, { once: true });
+  const unwatch = onAbort(signal, kill);
   try {
     const sound = new Uint8Array(samples * lanes * PCM_BYTES_PER_SAMPLE);
     let filled = 0;
@@ -57,7 +58,7 @@ export async function playAudio(
     return sound;
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", kill);
+    unwatch();
     if (child.exitCode === null && child.signalCode === null) kill();
   }
 }

@@ -2,6 +2,7 @@ import { modelHashOf } from "../../domain/model-hash.ts";
 import { type ChunkTimes, createChunkTimes } from "../../engine/chunk-times.ts";
 import type { ChunkExecutor } from "../../engine/executor.ts";
 import { type ChunkJob, type ChunkOutcome, EngineError, type EngineModel } from "../../engine/protocol.ts";
+import { onAbort } from "../../lib/abort.ts";
 import { jobIdOf } from "../job-id.ts";
 import type { Link } from "../link.ts";
 import type { Subjects } from "../subjects.ts";
@@ -152,12 +153,11 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
  */
 function storedOrStopped({ onStored, ...outcome }: ChunkOutcome, signal: AbortSignal): ChunkOutcome {
   if (!onStored) return outcome;
+  const stop = onAbort(signal, onStored);
   const end = () => {
-    signal.removeEventListener("abort", end);
+    stop();
     onStored();
   };
-  if (signal.aborted) end();
-  else signal.addEventListener("abort", end);
   return { ...outcome, onStored: end };
 }
 

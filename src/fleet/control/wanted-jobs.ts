@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { ElsewhereJob, PreparedAudio } from "../../engine/engine.ts";
 import { type ChunkJob, type ChunkOutcome, EngineError } from "../../engine/protocol.ts";
+import { onAbort } from "../../lib/abort.ts";
 import type { Urgency } from "../subjects.ts";
 
 /** Work that callers wait for. Callers that ask for the same job share its one outcome. */
@@ -86,7 +87,7 @@ export function createWantedJobs(onUnwanted: (wanted: WantedJob) => void): Wante
 
   function join<T extends WantedJob>(wanted: T, signal: AbortSignal): Promise<OutcomeOf<T>> {
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
+      const leave = () => {
         wanted.waiting.delete(waiter);
         if (wanted.waiting.size === 0 && jobs.get(wanted.id) === wanted) {
           jobs.delete(wanted.id);
@@ -96,16 +97,16 @@ export function createWantedJobs(onUnwanted: (wanted: WantedJob) => void): Wante
       };
       const waiter: Waiter = {
         resolve(outcome) {
-          signal.removeEventListener("abort", onAbort);
+          stop();
           resolve(outcome);
         },
         reject(error) {
-          signal.removeEventListener("abort", onAbort);
+          stop();
           reject(error);
         },
       };
       wanted.waiting.add(waiter);
-      signal.addEventListener("abort", onAbort, { once: true });
+      const stop = onAbort(signal, leave);
     });
   }
 

@@ -4,6 +4,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { AppError } from "../../domain/errors.ts";
 import { type RawFormat, rawFormatOf } from "../../domain/raw-formats.ts";
+import { onAbort } from "../../lib/abort.ts";
 import { nextTurn } from "../../lib/in-slices.ts";
 import { refuseEncoding } from "./parse.ts";
 
@@ -302,11 +303,9 @@ async function feed(
   parser.on("error", (cause) =>
     finished.reject(new AppError("invalid_request", { message: "The body is not a valid form.", cause })),
   );
-  const onAbort = () => finished.reject(options.signal.reason);
-  options.signal.addEventListener("abort", onAbort, { once: true });
-  if (options.signal.aborted) onAbort();
+  const unwatch = onAbort(options.signal, () => finished.reject(options.signal.reason));
   // A piece may wait until the part before it has been read. A broken form must not wait with it.
-  broken.addEventListener("abort", () => finished.resolve(), { once: true });
+  onAbort(broken, finished.resolve);
   const reader = request.body?.getReader();
   try {
     let bytes = 0;
@@ -326,7 +325,7 @@ async function feed(
     await finished.promise;
     return broken.aborted ? "broken" : "whole";
   } finally {
-    options.signal.removeEventListener("abort", onAbort);
+    unwatch();
     // What is left is thrown away by the server (unread.ts).
     reader?.releaseLock();
   }

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { onAbort } from "../../lib/abort.ts";
 import { withCarriedRuntime } from "../carried-runtime.ts";
 import type { NativeFiles } from "../native-files.ts";
 
@@ -120,9 +121,7 @@ export async function finishRun<Result>(
   { promise, number }: OnnxRun<Result>,
   signal: AbortSignal,
 ): Promise<Result> {
-  const onAbort = () => addon.abort(number);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
+  const unwatch = onAbort(signal, () => addon.abort(number));
   try {
     const result = await promise;
     signal.throwIfAborted();
@@ -131,6 +130,6 @@ export async function finishRun<Result>(
     signal.throwIfAborted();
     throw error;
   } finally {
-    signal.removeEventListener("abort", onAbort);
+    unwatch();
   }
 }

@@ -13,6 +13,7 @@ import {
   type Submission,
   type TranscriptionRequest,
 } from "../../domain/transcription.ts";
+import { onAbort } from "../../lib/abort.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Database } from "../../store/database.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
@@ -171,12 +172,9 @@ export function createSynchronousService(deps: SynchronousDeps): SynchronousServ
     const ended = AbortSignal.any([client, attendance.deadline, deps.stopping]);
     const { id, outcome } =
       key === undefined ? await admitIt() : await locks.run(lockName(caller, key), ended, admitIt);
-    const cancel = () => void cancelQuietly(deps, caller, id);
-    if (key === undefined) {
-      client.addEventListener("abort", cancel, { once: true });
-      if (client.aborted) cancel();
-    }
-    const result = outcome.then(requireResult).finally(() => client.removeEventListener("abort", cancel));
+    const leaving = key === undefined ? client : undefined;
+    const unwatch = onAbort(leaving, () => void cancelQuietly(deps, caller, id));
+    const result = outcome.then(requireResult).finally(unwatch);
     // A caller may fail before it awaits the outcome.
     result.catch(() => undefined);
     return { id, outcome: result };

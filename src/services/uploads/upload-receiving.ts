@@ -2,6 +2,7 @@ import type { FileHandle } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import { AppError } from "../../domain/errors.ts";
 import type { RawFormat } from "../../domain/raw-formats.ts";
+import { onAbort } from "../../lib/abort.ts";
 import { syncPath } from "../../lib/durable-files.ts";
 import { type PaceLimits, watchPace } from "../../lib/pace.ts";
 import {
@@ -180,11 +181,9 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
   // the rest of it, so that the answer arrives.
   const stop = () => reader.releaseLock();
   const pace = watchPace(paceOf(context.config), stop);
-  takenOver.addEventListener("abort", stop, { once: true });
-  receiving.signal?.addEventListener("abort", stop, { once: true });
+  const unwatch = [takenOver, receiving.signal].map((signal) => onAbort(signal, stop));
   let taken = 0;
   let nextDiskCheck = DISK_CHECK_BYTES;
-  // Also sees aborts that came before the listeners were added.
   const requireOngoing = () => {
     if (takenOver.aborted) throw takenOverError();
     if (receiving.signal?.aborted) throw goneError();
@@ -212,8 +211,7 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
     }
   } finally {
     pace.end();
-    takenOver.removeEventListener("abort", stop);
-    receiving.signal?.removeEventListener("abort", stop);
+    for (const end of unwatch) end();
     stop();
   }
 }
