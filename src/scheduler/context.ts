@@ -1,4 +1,4 @@
-import type { DecoderLanes } from "../admission/decoder-lanes.ts";
+import type { DecoderLanes } from "../admission/decoder-places.ts";
 import type { Slots } from "../admission/slots.ts";
 import type { Config } from "../config/schema.ts";
 import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";

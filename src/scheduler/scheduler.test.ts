@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lanesOfOne } from "../admission/decoder-lanes.ts";
+import { lanesOfOne } from "../admission/decoder-places.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { openDatabase } from "../store/database.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";

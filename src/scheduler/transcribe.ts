@@ -1,5 +1,5 @@
 import packageJson from "../../package.json" with { type: "json" };
-import type { DecoderWork } from "../admission/decoder-lanes.ts";
+import type { DecoderWork } from "../admission/decoder-places.ts";
 import { remainingMsOf } from "../admission/remaining-work.ts";
 import type { RecognitionEnding } from "../domain/ending.ts";
 import type { InstalledModel } from "../domain/model.ts";

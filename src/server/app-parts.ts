@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync } from "node:fs";
-import { createDecoderLanes, type DecoderLanes } from "../admission/decoder-lanes.ts";
+import { createDecoderLanes, type DecoderLanes } from "../admission/decoder-places.ts";
 import type { Config } from "../config/schema.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import { checkCtcFiles } from "../engine/ctc/ctc-files.ts";

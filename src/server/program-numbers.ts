@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import type { DecoderLanes } from "../admission/decoder-lanes.ts";
+import type { DecoderLanes } from "../admission/decoder-places.ts";
 import { UNFINISHED_STATES, type UnfinishedState } from "../domain/transcription.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { PoolStatus } from "../engine/workers/pool.ts";

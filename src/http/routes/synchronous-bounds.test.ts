@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { lanesOfOne } from "../../admission/decoder-lanes.ts";
+import { lanesOfOne } from "../../admission/decoder-places.ts";
 import { takeOver } from "../../config/reload.ts";
 import type { Config } from "../../config/schema.ts";
 import { apiClient, audioForm } from "../../testing/answers/api-client.ts";

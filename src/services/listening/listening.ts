@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { createDecoderLanes, type DecoderWork } from "../../admission/decoder-lanes.ts";
+import { createDecoderLanes, type DecoderWork } from "../../admission/decoder-places.ts";
 import { createSharedWork } from "../../admission/shared-work.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";

@@ -1,4 +1,4 @@
-import type { DecoderLanes } from "../../admission/decoder-lanes.ts";
+import type { DecoderLanes } from "../../admission/decoder-places.ts";
 import type { Shares } from "../../admission/shares.ts";
 import type { UploadLocks } from "../../admission/upload-locks.ts";
 import type { Config } from "../../config/schema.ts";

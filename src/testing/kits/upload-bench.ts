@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDecoderLanes } from "../../admission/decoder-lanes.ts";
+import { createDecoderLanes } from "../../admission/decoder-places.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Scope } from "../../domain/ownership.ts";
 import { createStorageHandler } from "../../http/storage/storage.ts";

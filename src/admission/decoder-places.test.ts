@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createDecoderLanes, type DecoderWork } from "./decoder-lanes.ts";
+import { createDecoderLanes, type DecoderWork } from "./decoder-places.ts";
 
 const NEVER = new AbortController().signal;
 
