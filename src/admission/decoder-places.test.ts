@@ -1,23 +1,23 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createDecoderLanes, type DecoderWork } from "./decoder-places.ts";
+import { createDecoderPlaces, type DecoderWork } from "./decoder-places.ts";
 
 const NEVER = new AbortController().signal;
 
-/** Opens lanes. The test ends their work by its name. */
+/** Opens places. The test ends their work by its name. */
 function openBench(own = 2) {
-  const lanes = createDecoderLanes(own);
+  const places = createDecoderPlaces(own);
   const begun: string[] = [];
   const gates = new Map<string, () => void>();
   const done: Promise<unknown>[] = [];
   return {
-    lanes,
+    places,
     begun,
     /** Names of running work. */
     running: () => [...gates.keys()],
     ask(name: string, work: Partial<DecoderWork> = {}, signal = NEVER) {
       const organizationId = name.slice(0, 1);
-      const asked = lanes.run({ organizationId, purpose: "upload", isLarge: false, ...work }, signal, () => {
+      const asked = places.run({ organizationId, purpose: "upload", isLarge: false, ...work }, signal, () => {
         begun.push(name);
         return new Promise<void>((resolve) => gates.set(name, resolve));
       });
@@ -49,13 +49,13 @@ type Case = {
 const large = { isLarge: true };
 const CASES: Case[] = [
   {
-    title: "an organization gets its own lanes, and each of the next ones one",
+    title: "an organization gets its own places, and each of the next ones one",
     asked: ["a1", "a2", "a3", "a4", "b1", "b2", "c1", "d1"],
     begins: ["a1", "a2", "b1", "c1"],
     afterwards: [
-      // An owner without a lane goes before one that has fewer than its share.
+      // An owner without a place goes before one that has fewer than its share.
       ["a1", ["d1"]],
-      // One lane stays free for owners that have none.
+      // One place stays free for owners that have none.
       ["d1", []],
       ["c1", ["a3"]],
     ],
@@ -83,7 +83,7 @@ const CASES: Case[] = [
     ],
   },
   {
-    title: "large work of many organizations leaves half of the lanes",
+    title: "large work of many organizations leaves half of the places",
     asked: [["a1", large], ["b1", large], ["c1", large], "d1", "e1"],
     begins: ["a1", "b1", "d1", "e1"],
     afterwards: [
@@ -117,7 +117,7 @@ const CASES: Case[] = [
   },
 ];
 
-describe("decoder lanes", () => {
+describe("decoder places", () => {
   test.each(CASES.map((each) => [each.title, each] as const))(
     "%s",
     async (_title, { own, asked, begins, afterwards }) => {
@@ -131,11 +131,11 @@ describe("decoder lanes", () => {
         expect([name, ...bench.begun]).toEqual([name, ...expected]);
       }
       await bench.endAll();
-      expect(bench.lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+      expect(bench.places.status()).toMatchObject({ running: 0, waiting: 0 });
     },
   );
 
-  test("work that is aborted while it waits never begins, and holds no lane", async () => {
+  test("work that is aborted while it waits never begins, and holds no place", async () => {
     const bench = openBench();
     const leaving = new AbortController();
     void bench.ask("a1");
@@ -149,18 +149,18 @@ describe("decoder lanes", () => {
     expect(bench.running()).toEqual(["a2", "a4"]);
     await bench.endAll();
     expect(bench.begun).not.toContain("a3");
-    expect(bench.lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+    expect(bench.places.status()).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  test("work that fails returns its lane", async () => {
-    const lanes = createDecoderLanes(2);
+  test("work that fails returns its place", async () => {
+    const places = createDecoderPlaces(2);
     const work = { organizationId: "a", purpose: "upload", isLarge: false } as const;
     const failing = Array.from({ length: 20 }, () =>
-      lanes.run(work, NEVER, () => Promise.reject(new Error("no"))),
+      places.run(work, NEVER, () => Promise.reject(new Error("no"))),
     );
     const ends = await Promise.allSettled(failing);
     expect(ends.filter(({ status }) => status === "rejected")).toHaveLength(20);
-    expect(lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+    expect(places.status()).toMatchObject({ running: 0, waiting: 0 });
   });
 
   test("whatever is requested and whatever order it ends in, all work is done, and never too much at once", async () => {
@@ -194,7 +194,7 @@ describe("decoder lanes", () => {
             const chosen = running[(choices.next().value as number) % running.length];
             await bench.end(chosen ?? "");
           }
-          expect(bench.lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+          expect(bench.places.status()).toMatchObject({ running: 0, waiting: 0 });
           const staying = all.filter(({ leaves }) => !leaves).length;
           expect(bench.begun.length).toBeGreaterThanOrEqual(staying);
         },

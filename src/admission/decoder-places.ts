@@ -7,52 +7,52 @@ export type DecoderWork = {
   organizationId: string;
   /** Order within an organization: synchronous requests, then recordings of transcriptions, then new uploads. */
   purpose: "synchronous" | "transcription" | "upload";
-  /** True for work that takes much longer than usual. Such work never takes all lanes from small work. */
+  /** True for work that takes much longer than usual. Such work never takes all places from small work. */
   isLarge: boolean;
 };
 
-export type DecoderLanes = {
+export type DecoderPlaces = {
   /**
-   * Runs the work once a lane is free for its organization.
+   * Runs the work once a place is free for its organization.
    *
    * @throws the signal's reason when it aborts before the work has begun; what the work throws
    */
   run<T>(work: DecoderWork, signal: AbortSignal, decode: () => Promise<T>): Promise<T>;
-  /** Gives lanes that have been added to work that waits. */
+  /** Gives places that have been added to work that waits. */
   wake(): void;
-  status(): { lanes: number; running: number; waiting: number };
+  status(): { places: number; running: number; waiting: number };
 };
 
 type Waiting = { work: DecoderWork; begin: () => void };
 
 const PURPOSES = ["synchronous", "transcription", "upload"] as const;
 
-/** Returns how many lanes one organization can have on a machine with this many cores. */
-export function lanesOfOne(cores = availableParallelism()): number {
+/** Returns how many places one organization can have on a machine with this many cores. */
+export function placesOfOne(cores = availableParallelism()): number {
   return Math.max(2, Math.floor(cores / 2));
 }
 
 function sizesOf(most: number | (() => number)) {
   const own = typeof most === "number" ? () => most : most;
   const spare = () => Math.max(2, Math.floor(own() / 4));
-  return { own, spare, lanes: () => own() + spare() };
+  return { own, spare, places: () => own() + spare() };
 }
 
 /**
- * Bounds how many decoders run at once, and shares the lanes between organizations. Finding speech has lanes of its own.
+ * Bounds how many decoders run at once, and shares the places between organizations. Finding speech has places of its own.
  *
- * - An organization gets at most `own` lanes, and fewer while others decode. The other lanes are for organizations that
- *   have none, so that each finds a lane whatever files the others send.
- * - The next lane goes to the organization that has the fewest. Equals take turns.
- * - Large work gets at most half of an organization's lanes, and half of all.
+ * - An organization gets at most `own` places, and fewer while others decode. The other places are for organizations that
+ *   have none, so that each finds a place whatever files the others send.
+ * - The next place goes to the organization that has the fewest. Equals take turns.
+ * - Large work gets at most half of an organization's places, and half of all.
  *
- * Work holds its lane for one decoding only. So no work that has a lane waits for another lane.
+ * Work holds its place for one decoding only. So no work that has a place waits for another place.
  *
- * @param most returns the most lanes of one organization, at least 1; a number where that does not change
+ * @param most returns the most places of one organization, at least 1; a number where that does not change
  */
-export function createDecoderLanes(most: number | (() => number) = lanesOfOne()): DecoderLanes {
-  const { own, spare, lanes } = sizesOf(most);
-  const shares = createShares(lanes, spare);
+export function createDecoderPlaces(most: number | (() => number) = placesOfOne()): DecoderPlaces {
+  const { own, spare, places } = sizesOf(most);
+  const shares = createShares(places, spare);
   /** Number of large runs by organization. */
   const large = new Map<string, number>();
   let runningLarge = 0;
@@ -66,7 +66,7 @@ export function createDecoderLanes(most: number | (() => number) = lanesOfOne())
     if (!shares.mayTake(organizationId)) return false;
     if (!isLarge) return true;
     const ownLarge = large.get(organizationId) ?? 0;
-    return ownLarge < Math.max(1, Math.floor(own() / 2)) && runningLarge < Math.floor(lanes() / 2);
+    return ownLarge < Math.max(1, Math.floor(own() / 2)) && runningLarge < Math.floor(places() / 2);
   }
 
   function occupy({ organizationId, isLarge }: DecoderWork): void {
@@ -96,7 +96,7 @@ export function createDecoderLanes(most: number | (() => number) = lanesOfOne())
     return undefined;
   }
 
-  /** Gives free lanes away until none can be used. */
+  /** Gives free places away until none can be used. */
   function serve(): void {
     for (;;) {
       let chosen: Waiting | undefined;
@@ -132,7 +132,7 @@ export function createDecoderLanes(most: number | (() => number) = lanesOfOne())
     ranks[rankOf(waiting.work)]?.add(waiting);
   }
 
-  /** Resolves once the work has a lane. */
+  /** Resolves once the work has a place. */
   async function begun(work: DecoderWork, signal: AbortSignal): Promise<void> {
     const wait = beginWait<void>(signal, () => leaveQueue(waiting));
     const waiting = { work, begin: () => wait.resolve() };
@@ -154,7 +154,7 @@ export function createDecoderLanes(most: number | (() => number) = lanesOfOne())
     status() {
       let waiting = 0;
       for (const ranks of queues.values()) for (const { size } of ranks) waiting += size;
-      return { lanes: lanes(), running: shares.taken(), waiting };
+      return { places: places(), running: shares.taken(), waiting };
     },
   };
 }

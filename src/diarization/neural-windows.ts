@@ -115,7 +115,7 @@ async function inOrder<Result>(
 ): Promise<Result[]> {
   const results: Result[] = [];
   let [next, done] = [0, 0];
-  const lane = async () => {
+  const runner = async () => {
     while (next < count) {
       const index = next++;
       try {
@@ -127,8 +127,8 @@ async function inOrder<Result>(
       onDone?.(++done / count);
     }
   };
-  const lanes = await Promise.allSettled(Array.from({ length: Math.max(1, atOnce) }, lane));
-  for (const outcome of lanes) if (outcome.status === "rejected") throw outcome.reason;
+  const runners = await Promise.allSettled(Array.from({ length: Math.max(1, atOnce) }, runner));
+  for (const outcome of runners) if (outcome.status === "rejected") throw outcome.reason;
   return results;
 }
 

@@ -17,8 +17,8 @@ const TIMEOUT_SECONDS = 20;
 const DECODING_MS = 3_000;
 /** More clients than there are receiving places. */
 const CLIENTS = 20;
-/** Decoder lanes. */
-let lanes = 0;
+/** Decoder places. */
+let places = 0;
 /** Time until an attack has begun. */
 const LEAD_MS = 1_000;
 
@@ -57,7 +57,7 @@ beforeAll(async () => {
   alone.upload = median(runs.map(({ upload }) => upload));
   alone.synchronous = median(runs.map(({ synchronous }) => synchronous));
   const metrics = await (await fetch(`${server.baseUrl}/metrics`)).text();
-  lanes = Number(/^shruti_decoders (\d+)$/m.exec(metrics)?.[1]);
+  places = Number(/^shruti_decoders (\d+)$/m.exec(metrics)?.[1]);
 }, 300_000);
 
 afterAll(async () => {
@@ -229,7 +229,7 @@ describe("an organization without credit sends, in a loop,", () => {
       for (const status of ["401", "403", "404"]) expect(ends).not.toContain(status);
       expect(done.upload).toBeLessThanOrEqual(2 * alone.upload + DECODING_MS);
       expect(done.synchronous).toBeLessThanOrEqual(2 * alone.synchronous + DECODING_MS);
-      expect(done.most).toBeLessThanOrEqual(lanes);
+      expect(done.most).toBeLessThanOrEqual(places);
     },
     60_000,
   );

@@ -1,4 +1,4 @@
-import type { DecoderLanes } from "../admission/decoder-places.ts";
+import type { DecoderPlaces } from "../admission/decoder-places.ts";
 import type { Slots } from "../admission/slots.ts";
 import type { Config } from "../config/schema.ts";
 import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
@@ -19,11 +19,11 @@ export type ServerParts = {
   config: Config;
   log: Log;
   engine: Engine;
-  decoders: DecoderLanes;
-  /** The same kind of lanes for finding speech. */
-  speechLanes: DecoderLanes;
-  /** The same kind of lanes for recordings that other machines prepare. */
-  elsewhereLanes: DecoderLanes;
+  decoders: DecoderPlaces;
+  /** The same kind of places for finding speech. */
+  speechPlaces: DecoderPlaces;
+  /** The same kind of places for recordings that other machines prepare. */
+  elsewherePlaces: DecoderPlaces;
   transcriptions: TranscriptionService;
   /** Returns the weights and settings of a model, or undefined when the model has been removed. */
   findModel: (id: string) => InstalledModel | undefined;

@@ -115,7 +115,7 @@ test.each<Ending>(["cancel", "purge"])(
 );
 
 test.each(["a deletion", "a purge"])(
-  "an upload that is being verified is answered after %s, and its lane is free",
+  "an upload that is being verified is answered after %s, and its place is free",
   async (by) => {
     const testApp = await open();
     const started = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lanesOfOne } from "../admission/decoder-places.ts";
+import { placesOfOne } from "../admission/decoder-places.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { openDatabase } from "../store/database.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
@@ -248,7 +248,7 @@ describe("fair turns", () => {
     for (let count = 0; count < 6; count++) {
       slow.push((await own.start({ audio: { upload_id: uploadId }, language: "hi" })).body.id);
     }
-    await until("they are being decoded", () => hanging === Math.min(lanesOfOne(), 4));
+    await until("they are being decoded", () => hanging === Math.min(placesOfOne(), 4));
     const other = newOrganization(testApp, "Other");
     const client = clientOf(testApp, other.key);
     const id = await begin(testApp, { seconds: 2, text: "शुरू" }, {}, other.key);
@@ -258,7 +258,7 @@ describe("fair turns", () => {
     // A transcription that waits for a decoder is cancelled as fast as one that has a decoder.
     for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");
     await until("no decoder runs", () => hanging === 0);
-    expect(most).toBeLessThanOrEqual(lanesOfOne());
+    expect(most).toBeLessThanOrEqual(placesOfOne());
   });
 
   test("long searches for speech use no more than their share, and do not delay other organizations", async () => {
@@ -281,7 +281,7 @@ describe("fair turns", () => {
     const other = newOrganization(testApp, "Other");
     const id = await begin(testApp, { seconds: 2, text: "शुरू" }, {}, other.key);
     expect((await clientOf(testApp, other.key).finished(id)).state).toBe("completed");
-    // A short recording of the same organization finds a lane, too.
+    // A short recording of the same organization finds a place, too.
     const short = await begin(testApp, { seconds: 2, text: "नमस्ते" });
     expect((await own.finished(short)).state).toBe("completed");
     for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");

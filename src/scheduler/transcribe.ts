@@ -105,9 +105,9 @@ async function recognize(
   const tools = {
     engine: {
       ...context.engine,
-      elsewhere: elsewhereInLane(context, row),
-      decode: decodeInLane(context, row),
-      detectSpeech: detectSpeechInLane(context, row),
+      elsewhere: elsewhereInPlace(context, row),
+      decode: decodeInPlace(context, row),
+      detectSpeech: detectSpeechInPlace(context, row),
       recognize: recognizeFor(context, row),
     },
     checkpoint: createRowCheckpoint(
@@ -138,34 +138,34 @@ function recognizeFor({ engine }: RunContext, row: TranscriptionRow): Engine["re
   return (job, signal) => engine.recognize({ ...job, isUrgent: isSynchronous(row) }, signal);
 }
 
-/** A longer recording takes so long to decode that small work must find another lane. */
+/** A longer recording takes so long to decode that small work must find another place. */
 const LONG_RECORDING_MS = 600_000;
 
 /**
- * Returns a decoding function that waits for a decoder lane, which organizations share. Synchronous work has a deadline
+ * Returns a decoding function that waits for a decoder place, which organizations share. Synchronous work has a deadline
  * and goes first.
  */
-function decodeInLane({ engine, decoders }: RunContext, row: TranscriptionRow): Engine["decode"] {
+function decodeInPlace({ engine, decoders }: RunContext, row: TranscriptionRow): Engine["decode"] {
   const work = preparationOf(row);
   return (job, signal) => decoders.run(work, signal, () => engine.decode(job, signal));
 }
 
-/** Returns a function that finds speech in a lane of its own kind, which organizations share in the same way. */
-function detectSpeechInLane(
-  { engine, speechLanes }: RunContext,
+/** Returns a function that finds speech in a place of its own kind, which organizations share in the same way. */
+function detectSpeechInPlace(
+  { engine, speechPlaces }: RunContext,
   row: TranscriptionRow,
 ): Engine["detectSpeech"] {
   const work = preparationOf(row);
   return (job, signal, onFound) =>
-    speechLanes.run(work, signal, () => engine.detectSpeech(job, signal, onFound));
+    speechPlaces.run(work, signal, () => engine.detectSpeech(job, signal, onFound));
 }
 
 /**
  * Returns the other machines that prepare recordings. Organizations share their places, too. Where a client waits, this
  * machine prepares: its recordings are short, and the way over the network would cost more than the work.
  */
-function elsewhereInLane(
-  { engine: { elsewhere }, elsewhereLanes }: RunContext,
+function elsewhereInPlace(
+  { engine: { elsewhere }, elsewherePlaces }: RunContext,
   row: TranscriptionRow,
 ): Engine["elsewhere"] {
   if (!elsewhere || isSynchronous(row)) return undefined;
@@ -174,7 +174,7 @@ function elsewhereInLane(
     places: elsewhere.places,
     prepare: (job, signal) => {
       const prepare = () => elsewhere.prepare(job, signal);
-      return elsewhere.places() === 0 ? prepare() : elsewhereLanes.run(work, signal, prepare);
+      return elsewhere.places() === 0 ? prepare() : elsewherePlaces.run(work, signal, prepare);
     },
   };
 }

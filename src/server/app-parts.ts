@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync } from "node:fs";
-import { createDecoderLanes, type DecoderLanes } from "../admission/decoder-places.ts";
+import { createDecoderPlaces, type DecoderPlaces } from "../admission/decoder-places.ts";
 import type { Config } from "../config/schema.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import { checkCtcFiles } from "../engine/ctc/ctc-files.ts";
@@ -90,7 +90,7 @@ export type AppServices = {
   models: ModelService;
   webhooks: WebhookService;
   listening: ListeningService;
-  decoders: DecoderLanes;
+  decoders: DecoderPlaces;
   uploads: UploadService;
   transcriptions: TranscriptionService;
   receipts: ReceiptService;
@@ -197,7 +197,7 @@ export async function openServices(
     ...(embeddedModel === undefined ? {} : { carriedModels: { models: [embeddedModel], problems: [] } }),
   });
   const receipts = createReceiptService({ database, clock, dataDir });
-  const decoders = createDecoderLanes();
+  const decoders = createDecoderPlaces();
   const unpaidActs = createUnpaidActs({ clock, config });
   const uploads = createUploadService({
     ...{ database, clock, config, log, dataDir, decoders, ages, unpaidActs },
@@ -249,13 +249,13 @@ export function openWorkers(
   const { config, clock, log, database, dataDir, engine } = base;
   const { models, uploads, transcriptions, webhooks, receipts } = services;
   // As many tickets as machines can work on: the control plane alone decides whose turn it is.
-  const elsewhereLanes = createDecoderLanes(() => Math.max(1, 2 * (engine.elsewhere?.places() ?? 0)));
-  const scheduler = openScheduler(base, services, elsewhereLanes);
+  const elsewherePlaces = createDecoderPlaces(() => Math.max(1, 2 * (engine.elsewhere?.places() ?? 0)));
+  const scheduler = openScheduler(base, services, elsewherePlaces);
   base.fleet?.serveModels(() => models.list().map((model) => ({ model, manifest: renderManifest(model) })));
   base.fleet?.onPlaces(() => {
     const model = models.findDefault();
     if (model) scheduler.resize(engine.capacity(model));
-    elsewhereLanes.wake();
+    elsewherePlaces.wake();
     readiness.check();
   });
   const readiness = createReadiness({
@@ -306,11 +306,11 @@ export function openWorkers(
 function openScheduler(
   base: AppBase,
   { models, uploads, decoders, transcriptions }: AppServices,
-  elsewhereLanes: DecoderLanes,
+  elsewherePlaces: DecoderPlaces,
 ): Scheduler {
   const { config, clock, log, dataDir, database, engine, commit } = base;
   // Large work gets half of these, so that one organization's long recordings can keep all processes busy.
-  const speechLanes = createDecoderLanes(
+  const speechPlaces = createDecoderPlaces(
     2 * chooseSpeechWorkers(config.engine.speech_workers, measureMachine()),
   );
   return createScheduler({
@@ -321,8 +321,8 @@ function openScheduler(
       log,
       engine,
       decoders,
-      speechLanes,
-      elsewhereLanes,
+      speechPlaces,
+      elsewherePlaces,
       transcriptions,
       familyOf,
       dataDir,

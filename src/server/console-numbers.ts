@@ -90,7 +90,7 @@ function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
   const reasons = numbers.unready();
   const queue = numbers.queue();
   const { models, restarts } = numbers.engine();
-  const lanes = numbers.decoders();
+  const places = numbers.decoders();
   const verdict = numbers.clock();
   const webhooks = numbers.webhooks();
   const { freeBytes, databaseBytes } = numbers.disk();
@@ -112,7 +112,7 @@ function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
     clock: { trusted: !verdict.isDoubtful, expected: toTimestamp(verdict.knownMs) },
     models: modelStatesJson(models),
     restarts,
-    decoders: { lanes: lanes.lanes, busy: lanes.running, waiting: lanes.waiting },
+    decoders: { places: places.places, busy: places.running, waiting: places.waiting },
     disk: {
       free_bytes: freeBytes,
       total_bytes: totalBytesOf(deps.dataDir),

@@ -182,7 +182,7 @@ function addOutcomes(metrics: Metrics, { store }: Database): void {
 }
 
 function addDecoderGauges(metrics: Metrics, { decoders }: ProgramNumbers): void {
-  metrics.addGauge("shruti_decoders", "Decoders that may run at once.", () => decoders().lanes);
+  metrics.addGauge("shruti_decoders", "Decoders that may run at once.", () => decoders().places);
   metrics.addGauge("shruti_decoders_busy", "Decoders that run.", () => decoders().running);
   metrics.addGauge("shruti_decoders_waiting", "Files that wait for a decoder.", () => decoders().waiting);
 }

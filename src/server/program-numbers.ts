@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import type { DecoderLanes } from "../admission/decoder-places.ts";
+import type { DecoderPlaces } from "../admission/decoder-places.ts";
 import { UNFINISHED_STATES, type UnfinishedState } from "../domain/transcription.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { PoolStatus } from "../engine/workers/pool.ts";
@@ -13,7 +13,7 @@ export type NumberSources = {
   scheduler: Pick<Scheduler, "status">;
   engine: Pick<Engine, "status">;
   deliverer: Pick<Deliverer, "metrics">;
-  decoders: Pick<DecoderLanes, "status">;
+  decoders: Pick<DecoderPlaces, "status">;
   database: Pick<Database, "path">;
   trust: Pick<ClockTrust, "verdict">;
   freeBytes: () => number;
@@ -45,7 +45,7 @@ export type ProgramNumbers = {
   queue(): QueueNumbers;
   /** Returns the models' processes; `restarts` counts the unexpected ends of all of them since the start. */
   engine(): PoolStatus & { restarts: number };
-  decoders(): ReturnType<DecoderLanes["status"]>;
+  decoders(): ReturnType<DecoderPlaces["status"]>;
   webhooks(): ReturnType<Deliverer["metrics"]>;
   clock(): ReturnType<ClockTrust["verdict"]>;
   disk(): { freeBytes: number; databaseBytes: number };

@@ -3,9 +3,9 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Overview as OverviewData, Series } from "../../http/wire/console.ts";
 import { linkTo } from "../lib/address.ts";
-import { bytes, count, length, moment } from "../words/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { SaidInEnglish } from "../parts/said-in-english.tsx";
+import { bytes, count, length, moment } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { useLoaded } from "./admin-session.ts";
 import { Chart, type ChartSeries } from "./chart.tsx";
@@ -78,7 +78,7 @@ function Figures({ data }: { data: OverviewData }) {
         {workers.busy} / {workers.places}
       </Figure>
       <Figure name={t.decoders}>
-        {decoders.busy} / {decoders.lanes}
+        {decoders.busy} / {decoders.places}
       </Figure>
       <Figure name={t.restarts}>{count(data.restarts)}</Figure>
       <Figure name={t.diskFree} note={t.diskOf(bytes(disk.total_bytes), bytes(disk.reserve_bytes))}>

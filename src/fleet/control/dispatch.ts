@@ -1,3 +1,4 @@
+import { createPlaces } from "../../admission/places.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Link } from "../link.ts";
 import { someJobs, write } from "../messages.ts";
@@ -41,7 +42,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   /** Removals of tickets that have not ended. A new ticket of the same job must come after them. */
   const removing = new Map<string, Promise<void>>();
   const ready = new Set<string>();
-  const lanes = createLanes(MOST_PUBLISHING);
+  const places = createPlaces(MOST_PUBLISHING);
 
   async function publish(wanted: WantedJob): Promise<void> {
     if (!ready.has(wanted.modelSha256)) {
@@ -63,7 +64,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   /** Publishes a ticket once few others are on their way. Those that a client waits for go at once. */
   async function publishInTurn(wanted: WantedJob): Promise<void> {
     if (wanted.urgency === "s") return publish(wanted);
-    const leave = await lanes.enter();
+    const leave = await places.enter();
     try {
       if (jobs.get(wanted.id) === wanted) await publish(wanted);
     } finally {
@@ -114,24 +115,5 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     isWithdrawn: (id) => withdrawn.has(id),
     cancel,
     counts: () => ({ ...counts }),
-  };
-}
-
-/** Lets so many callers in at once, and the others in the order in which they came. */
-function createLanes(free: number) {
-  let left = free;
-  const waiting: (() => void)[] = [];
-  function leave(): void {
-    const next = waiting.shift();
-    if (next) next();
-    else left++;
-  }
-  return {
-    /** @returns a function that the caller calls once */
-    async enter(): Promise<() => void> {
-      if (left > 0) left--;
-      else await new Promise<void>((resolve) => waiting.push(resolve));
-      return leave;
-    },
   };
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { lanesOfOne } from "../../admission/decoder-places.ts";
+import { placesOfOne } from "../../admission/decoder-places.ts";
 import { takeOver } from "../../config/reload.ts";
 import type { Config } from "../../config/schema.ts";
 import { apiClient, audioForm } from "../../testing/answers/api-client.ts";
@@ -128,7 +128,7 @@ describe("the deadline", () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(app)));
     expect(performance.now() - begunMs).toBeLessThan(3_000);
     expect(answers.map(({ code }) => code)).toEqual(answers.map(() => "timeout"));
-    expect(most).toBe(Math.min(8, lanesOfOne()));
+    expect(most).toBe(Math.min(8, placesOfOne()));
     expectNothingStored(app);
   });
 

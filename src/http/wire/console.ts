@@ -111,7 +111,7 @@ export const Overview = closed({
   models: Type.Array(ModelProcess),
   /** Worker processes that ended unexpectedly since the start. */
   restarts: count,
-  decoders: closed({ lanes: count, busy: count, waiting: count }),
+  decoders: closed({ places: count, busy: count, waiting: count }),
   disk: closed({
     free_bytes: count,
     total_bytes: count,

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { createDecoderLanes, type DecoderWork } from "../../admission/decoder-places.ts";
+import { createDecoderPlaces, type DecoderWork } from "../../admission/decoder-places.ts";
 import { createSharedWork } from "../../admission/shared-work.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
@@ -80,11 +80,11 @@ export type ListeningService = AudioLinks & {
     signal: AbortSignal,
   ): Promise<StoredWaveform & { transcription: TranscriptionRow }>;
   /** Returns how many decoders work for listeners, and how many requests wait for one. */
-  status(): { lanes: number; running: number; waiting: number };
+  status(): { places: number; running: number; waiting: number };
 };
 
 /** Decoders for listeners that one organization can have at once. A stretch takes some tens of milliseconds. */
-const LANES_OF_ONE = 4;
+const PLACES_OF_ONE = 4;
 const WAIT_MS = 10_000;
 const RETRY_SECONDS = 2;
 /** Sound before a stretch that is decoded rather than made an outline for. */
@@ -100,21 +100,21 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
   const { database, clock, engine } = deps;
   const { store } = database;
   // These decoders are apart from those of recognition, so that a listener waits for no recording.
-  const lanes = createDecoderLanes(LANES_OF_ONE);
+  const places = createDecoderPlaces(PLACES_OF_ONE);
   const points = createKeptPoints();
 
   /** Decodes a recording once a decoder is free. A recording that is deleted meanwhile is the reason of any failure. */
-  async function inLane<T>(
+  async function inPlace<T>(
     row: TranscriptionRow,
     work: Pick<DecoderWork, "purpose" | "isLarge">,
     signal: AbortSignal,
     decode: (file: FileToRead) => Promise<T>,
   ): Promise<T> {
     const wait = new AbortController();
-    const timer = setTimeout(() => wait.abort(noLane()), WAIT_MS);
+    const timer = setTimeout(() => wait.abort(noPlace()), WAIT_MS);
     const { organizationId } = row;
     try {
-      return await lanes.run({ ...work, organizationId }, AbortSignal.any([signal, wait.signal]), () => {
+      return await places.run({ ...work, organizationId }, AbortSignal.any([signal, wait.signal]), () => {
         clearTimeout(timer);
         return decode(requireFile(deps, row));
       });
@@ -134,7 +134,7 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
     const directory = join(deps.dataDir, "work");
     const work = { purpose: "upload", isLarge: durationMs > LARGE_MS } as const;
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    const outline = await inLane(row, work, signal, (input) =>
+    const outline = await inPlace(row, work, signal, (input) =>
       engine.outline(
         {
           ...input,
@@ -179,7 +179,7 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
     async read(audio, { fromSample, samples }, signal) {
       const { transcription, lanes } = audio;
       const known = await pointsFor(audio, fromSample, signal);
-      return inLane(transcription, { purpose: "synchronous", isLarge: false }, signal, (file) => {
+      return inPlace(transcription, { purpose: "synchronous", isLarge: false }, signal, (file) => {
         const job = {
           ...file,
           channels: transcription.channelMode,
@@ -203,11 +203,11 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
       if (!found) throw new AppError("content_deleted");
       return { ...found, transcription };
     },
-    status: lanes.status,
+    status: places.status,
   };
 }
 
-function noLane(): AppError {
+function noPlace(): AppError {
   return new AppError("capacity_unavailable", {
     message: "No decoder is free for listeners at the moment.",
     retryAfterSeconds: RETRY_SECONDS,

@@ -125,7 +125,7 @@ export type SynchronousDeps = {
   transcriptions: TranscriptionService;
   work: SynchronousWork;
   /**
-   * Decodes a request's file to its end, in one of the decoder lanes that organizations share.
+   * Decodes a request's file to its end, in one of the decoder places that organizations share.
    *
    * @throws AppError `audio_decode_failed`, `audio_too_long`; anything when the signal aborts
    */

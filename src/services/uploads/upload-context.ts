@@ -1,4 +1,4 @@
-import type { DecoderLanes } from "../../admission/decoder-places.ts";
+import type { DecoderPlaces } from "../../admission/decoder-places.ts";
 import type { Shares } from "../../admission/shares.ts";
 import type { UploadLocks } from "../../admission/upload-locks.ts";
 import type { Config } from "../../config/schema.ts";
@@ -26,8 +26,8 @@ export type UploadDeps = {
    *   the machine is, and verification is tried again later
    */
   verifyAudio: (file: FileToRead, signal: AbortSignal) => Promise<VerifiedAudio>;
-  /** Lanes in which verifications run. */
-  decoders: DecoderLanes;
+  /** Places in which verifications run. */
+  decoders: DecoderPlaces;
   /** What is old now; undefined while the clock is in doubt (`ClockTrust`). Not called inside transactions. */
   ages: () => Ages | undefined;
   /** Free bytes on the disk of recordings. */

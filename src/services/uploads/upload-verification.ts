@@ -24,7 +24,7 @@ export type Verifier = {
   verify(upload: UploadRow): Promise<UploadRow>;
   /** Starts a run for each upload that waits for one and whose time to retry has come. */
   resume(): void;
-  /** Stops the runs of uploads that another process has ended, such as by deleting them. Their lanes are free then. */
+  /** Stops the runs of uploads that another process has ended, such as by deleting them. Their places are free then. */
   stopEnded(): void;
   /** Stops the runs. Their uploads are verified after the next start. */
   close(): Promise<void>;
@@ -36,7 +36,7 @@ type Run = { outcome: Promise<UploadRow>; stop: AbortController; ended?: UploadR
 /** Failed runs in a row; `otherFailures` counts those that failed otherwise than by a full disk or a locked database. */
 type Failures = { count: number; otherFailures: number; retryAtMs: number };
 
-/** Creates the verifier. Each upload has one run at a time, in a decoder lane; organizations share the lanes. */
+/** Creates the verifier. Each upload has one run at a time, in a decoder place; organizations share the places. */
 export function createVerifier(context: UploadContext): Verifier {
   const running = new Map<string, Run>();
   const failures = new Map<string, Failures>();

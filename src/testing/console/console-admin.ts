@@ -60,7 +60,7 @@ const OVERVIEW: Overview = {
     { id: "indicconformer", state: "stopped", device: "cpu", restarts: 1, running: 0 },
   ],
   restarts: 1,
-  decoders: { lanes: 4, busy: 1, waiting: 0 },
+  decoders: { places: 4, busy: 1, waiting: 0 },
   disk: { free_bytes: 412e9, total_bytes: 960e9, reserve_bytes: 1_073_741_824, database_bytes: 184e6 },
   memory: { server_bytes: 312e6, total_bytes: 64e9, available_bytes: 41e9 },
   webhooks: { pending: 3, paused: 0, failed_since_start: 2, oldest_undelivered_seconds: 12 },

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDecoderLanes } from "../../admission/decoder-places.ts";
+import { createDecoderPlaces } from "../../admission/decoder-places.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Scope } from "../../domain/ownership.ts";
 import { createStorageHandler } from "../../http/storage/storage.ts";
@@ -59,7 +59,7 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
     ...{ database, clock, config, log, ages: trust.ages },
     dataDir,
     verifyAudio: options.verifyAudio ?? acceptingVerifier,
-    decoders: options.decoders ?? createDecoderLanes(),
+    decoders: options.decoders ?? createDecoderPlaces(),
     unpaidActs: createUnpaidActs({ clock, config }),
     freeBytes: options.freeBytes ?? (async () => freeBytesOf(dataDir)),
     diskBytes: options.diskBytes ?? (() => totalBytesOf(dataDir)),
