@@ -26,12 +26,12 @@ import {
   openWorkers,
 } from "./app-parts.ts";
 import { createBallastUpkeep } from "./ballast-upkeep.ts";
-import { type ConsoleNumbers, createConsoleNumbers } from "./console-numbers.ts";
-import { addFleetGauges } from "./fleet-gauges.ts";
-import { addGauges, type Endings } from "./gauges.ts";
 import { createJournalUpkeep } from "./journal-upkeep.ts";
+import { type ConsoleNumbers, createConsoleNumbers } from "./numbers/console-numbers.ts";
+import { addFleetGauges } from "./numbers/fleet-gauges.ts";
+import { addGauges, type Endings } from "./numbers/gauges.ts";
+import { createProgramNumbers, type ProgramNumbers } from "./numbers/program-numbers.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
-import { createProgramNumbers, type ProgramNumbers } from "./program-numbers.ts";
 import { createScheduledBackups, type ScheduledBackups } from "./scheduled-backups.ts";
 
 export type { AppOptions } from "./app-parts.ts";

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { toTimestamp } from "../../lib/time.ts";
+import { addressOfConfig } from "../../server/listen-address.ts";
 import { readServerStatus } from "../../server/status-file.ts";
 import { hasServer } from "../../services/data-dir-lock.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
-import { addressOfConfig } from "./listen-address.ts";
 
 /** `shruti console` */
 export function registerConsole(program: Command, context: CliContext): void {

@@ -1,5 +1,5 @@
 import type { Config } from "../../config/schema.ts";
-import { isLocalOnly } from "./listen-address.ts";
+import { isLocalOnly } from "../../server/listen-address.ts";
 
 export const OPEN_METRICS =
   "everybody who reaches this server can read GET /metrics; set metrics.token, or refuse the path in the proxy";

@@ -10,6 +10,7 @@ import type { ProgramFileError } from "../../lib/program-file.ts";
 import { notifyServiceManager, reloadingState, type ServiceState } from "../../lib/service-manager.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import type { App } from "../../server/app.ts";
+import { localAddress, namesNoHost, publicAddress } from "../../server/listen-address.ts";
 import { type Listeners, openListeners } from "../../server/listeners.ts";
 import { createReload } from "../../server/reload.ts";
 import { STATUS_FILE } from "../../server/status-file.ts";
@@ -17,7 +18,6 @@ import { type Certificate, endingOf, readCertificate } from "../../server/tls.ts
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { becomeOwnerForGood } from "../frame/owner.ts";
 import { repeatedErrors } from "../frame/repeated-errors.ts";
-import { localAddress, namesNoHost, publicAddress } from "./listen-address.ts";
 
 const STATUS_EVERY_MS = 1_000;
 

@@ -5,7 +5,8 @@ import { errorMessage } from "../../lib/error-message.ts";
 import { printableJson } from "../../lib/printable.ts";
 import { describeDuration } from "../../lib/time.ts";
 import { type BrokenVariant, describeBroken } from "../../native/cpu-variants.ts";
-import { queueNumbersOf } from "../../server/program-numbers.ts";
+import { addressOfConfig } from "../../server/listen-address.ts";
+import { queueNumbersOf } from "../../server/numbers/program-numbers.ts";
 import { readServerStatus, type ServerStatus } from "../../server/status-file.ts";
 import type { BackupState } from "../../services/backups/backup-state.ts";
 import type { ClockVerdict } from "../../services/clock-trust.ts";
@@ -14,7 +15,6 @@ import { keysAre, renderFields } from "../frame/output.ts";
 import { becomeOwner } from "../frame/owner.ts";
 import { clockJson, describeDoubt } from "./clock.ts";
 import { describeWorker } from "./fleet.ts";
-import { addressOfConfig } from "./listen-address.ts";
 
 export function registerStatus(program: Command, context: CliContext): void {
   program

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import packageJson from "../../package.json" with { type: "json" };
-import { openTestApp } from "../testing/kits/open-test-app.ts";
-import { begin, clientOf, forever, until, watchChunks } from "../testing/kits/scheduler-kit.ts";
-import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
+import packageJson from "../../../package.json" with { type: "json" };
+import { openTestApp } from "../../testing/kits/open-test-app.ts";
+import { begin, clientOf, forever, until, watchChunks } from "../../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
 
 /** Returns the values of the exposition format by name and labels. */
 async function numbersOf(send: () => Promise<Response>): Promise<Map<string, number>> {

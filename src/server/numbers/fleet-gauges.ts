@@ -1,5 +1,5 @@
-import type { FleetStatus } from "../fleet/control/fleet-status.ts";
-import type { Metrics } from "../http/metrics.ts";
+import type { FleetStatus } from "../../fleet/control/fleet-status.ts";
+import type { Metrics } from "../../http/metrics.ts";
 
 /** Adds the metrics of a fleet. A server without a fleet does not have them (docs/fleet.md section 6). */
 export function addFleetGauges(metrics: Metrics, status: () => FleetStatus): void {

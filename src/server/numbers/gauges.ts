@@ -1,16 +1,16 @@
-import type { Config } from "../config/schema.ts";
-import { FINAL_STATES } from "../domain/transcription.ts";
-import type { Metrics } from "../http/metrics.ts";
-import { addProcessMetrics } from "../http/process-metrics.ts";
-import type { Clock } from "../lib/clock.ts";
-import { listLowCredit } from "../services/low-credit.ts";
-import type { UploadService } from "../services/uploads/uploads.ts";
-import { nextKeyEnd } from "../store/api-keys.ts";
-import type { Database } from "../store/database.ts";
-import { listOrganizations } from "../store/organizations.ts";
-import { endingsAfter, lastUsageRow } from "../store/usage.ts";
+import type { Config } from "../../config/schema.ts";
+import { FINAL_STATES } from "../../domain/transcription.ts";
+import type { Metrics } from "../../http/metrics.ts";
+import { addProcessMetrics } from "../../http/process-metrics.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { listLowCredit } from "../../services/low-credit.ts";
+import type { UploadService } from "../../services/uploads/uploads.ts";
+import { nextKeyEnd } from "../../store/api-keys.ts";
+import type { Database } from "../../store/database.ts";
+import { listOrganizations } from "../../store/organizations.ts";
+import { endingsAfter, lastUsageRow } from "../../store/usage.ts";
+import type { ScheduledBackups } from "../scheduled-backups.ts";
 import type { ProgramNumbers } from "./program-numbers.ts";
-import type { ScheduledBackups } from "./scheduled-backups.ts";
 
 /** When the certificate ends with which the server listens, epoch milliseconds; undefined: the server has none. */
 export type Endings = { certificateAtMs: number | undefined };

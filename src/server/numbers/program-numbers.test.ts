@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { openTestApp } from "../testing/kits/open-test-app.ts";
-import { begin, forever, until, watchChunks } from "../testing/kits/scheduler-kit.ts";
+import { openTestApp } from "../../testing/kits/open-test-app.ts";
+import { begin, forever, until, watchChunks } from "../../testing/kits/scheduler-kit.ts";
 import { queueNumbersOf } from "./program-numbers.ts";
 
 test("the metrics and what `shruti status` reads have the same numbers", async () => {

@@ -1,12 +1,12 @@
 import { statSync } from "node:fs";
-import type { DecoderPlaces } from "../admission/decoder-places.ts";
-import { UNFINISHED_STATES, type UnfinishedState } from "../domain/transcription.ts";
-import type { Engine } from "../engine/engine.ts";
-import type { PoolStatus } from "../engine/workers/pool.ts";
-import type { Scheduler } from "../scheduler/scheduler.ts";
-import type { ClockTrust } from "../services/clock-trust.ts";
-import type { Database } from "../store/database.ts";
-import type { Deliverer } from "../webhooks/deliver.ts";
+import type { DecoderPlaces } from "../../admission/decoder-places.ts";
+import { UNFINISHED_STATES, type UnfinishedState } from "../../domain/transcription.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { PoolStatus } from "../../engine/workers/pool.ts";
+import type { Scheduler } from "../../scheduler/scheduler.ts";
+import type { ClockTrust } from "../../services/clock-trust.ts";
+import type { Database } from "../../store/database.ts";
+import type { Deliverer } from "../../webhooks/deliver.ts";
 
 /** Where the numbers of the running program come from. */
 export type NumberSources = {

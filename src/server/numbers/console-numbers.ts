@@ -1,15 +1,15 @@
 import { freemem, totalmem } from "node:os";
-import { version } from "../../package.json" with { type: "json" };
-import type { Config } from "../config/schema.ts";
-import { modelStatesJson } from "../engine/model-states.ts";
-import type { Overview, Series } from "../http/wire/console.ts";
-import type { Clock } from "../lib/clock.ts";
-import { totalBytesOf } from "../lib/disk-space.ts";
-import { toSeconds, toTimestamp } from "../lib/time.ts";
-import { createSeries, type SeriesSample } from "../services/console-series.ts";
-import type { TranscriptionService } from "../services/transcriptions/transcriptions.ts";
-import type { Database } from "../store/database.ts";
-import { countUnfinishedByOrganization } from "../store/transcriptions.ts";
+import { version } from "../../../package.json" with { type: "json" };
+import type { Config } from "../../config/schema.ts";
+import { modelStatesJson } from "../../engine/model-states.ts";
+import type { Overview, Series } from "../../http/wire/console.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { totalBytesOf } from "../../lib/disk-space.ts";
+import { toSeconds, toTimestamp } from "../../lib/time.ts";
+import type { TranscriptionService } from "../../services/transcriptions/transcriptions.ts";
+import type { Database } from "../../store/database.ts";
+import { countUnfinishedByOrganization } from "../../store/transcriptions.ts";
+import { createSeries, type SeriesSample } from "./console-series.ts";
 import type { ProgramNumbers } from "./program-numbers.ts";
 
 export type NumbersDeps = {

@@ -1,4 +1,4 @@
-import type { Config } from "../../config/schema.ts";
+import type { Config } from "../config/schema.ts";
 
 /** Makes addresses of `server.listen`, which is a host, a colon and a port. */
 
