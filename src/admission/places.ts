@@ -1,4 +1,4 @@
-/** A number of equal places. Whoever finds none waits, and gets one in the order in which all came. */
+/** Equal places for a bounded number of callers. The others wait, and get places in the order in which they came. */
 export type Places = {
   /**
    * Waits for a place.

@@ -1,7 +1,12 @@
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Server } from "bun";
+import type { Config } from "../config/schema.ts";
 import { isRunning } from "../lib/is-running.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
+import { toTimestamp } from "../lib/time.ts";
 import type { App } from "./app.ts";
+import { localAddress, publicAddress } from "./listen-address.ts";
 
 /** Name of the file in the data directory that `serve` writes and `status` reads. */
 export const STATUS_FILE = "status.json";
@@ -15,6 +20,7 @@ export type ServerStatus = ReturnType<App["status"]> & {
   updated_at: string;
 };
 
+const STATUS_EVERY_MS = 1_000;
 const MAX_STATUS_BYTES = 1024 * 1024;
 /** A server writes each second. One that has not written for this long is gone, or hangs. */
 const SILENT_MS = 15_000;
@@ -31,4 +37,43 @@ export function readServerStatus(dataDir: string, nowMs = Date.now()): ServerSta
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Writes the status of this process to a small file, regularly. `shruti status` reads it.
+ *
+ * @returns a function that ends this and removes the file
+ */
+export function keepStatusFile(
+  app: App,
+  server: Server<unknown>,
+  { server: { listen, tls_cert, base_url } }: Config,
+): () => void {
+  const path = join(app.dataDir, STATUS_FILE);
+  const startedAt = toTimestamp(Date.now());
+  const write = () => {
+    const status = {
+      pid: process.pid,
+      address: base_url || publicAddress(listen, tls_cert !== "", server.port),
+      local_address: localAddress(listen, tls_cert !== "", server.port),
+      started_at: startedAt,
+      updated_at: toTimestamp(Date.now()),
+      ...app.status(),
+    };
+    writeFileSync(`${path}.tmp`, JSON.stringify(status), { mode: 0o600 });
+    renameSync(`${path}.tmp`, path);
+  };
+  const tryToWrite = () => {
+    try {
+      write();
+    } catch {
+      // A full disk must not end the server. `updated_at` shows that the file is old.
+    }
+  };
+  const timer = setInterval(tryToWrite, STATUS_EVERY_MS);
+  tryToWrite();
+  return () => {
+    clearInterval(timer);
+    rmSync(path, { force: true });
+  };
 }

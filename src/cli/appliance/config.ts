@@ -6,7 +6,6 @@ import { isReadable } from "../../lib/regular-file.ts";
 import type { CliContext } from "../frame/context.ts";
 import { becomeOwner } from "../frame/owner.ts";
 import { hasOpenMetrics, OPEN_METRICS } from "./open-metrics.ts";
-import { checkSettings } from "./serve.ts";
 
 /** `shruti config …` */
 export function registerConfig(program: Command, context: CliContext): void {
@@ -58,6 +57,7 @@ export function registerConfig(program: Command, context: CliContext): void {
 
 /** Returns what `checkSettings` finds. */
 async function problemsOfSettings(config: Config): Promise<readonly ConfigProblem[]> {
+  const { checkSettings } = await import("../../server/settings-check.ts");
   try {
     await checkSettings(config);
     return [];
