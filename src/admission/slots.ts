@@ -94,7 +94,7 @@ export function createSlots(options: SlotsOptions): Slots {
   }
 
   return {
-    async acquire(request, signal) {
+    acquire(request, signal) {
       const wait = beginWait<Slot>(signal, () => waitingWith(waiter).remove(waiter));
       const waiter: Waiter = { ...request, admit: wait.resolve };
       waitingWith(waiter).add(waiter);

@@ -13,7 +13,7 @@ export type Waiters<T> = {
 export function createWaiters<T>(): Waiters<T> {
   const waiting = new Map<string, Set<Wait<T>>>();
   return {
-    async wait(id, signal) {
+    wait(id, signal) {
       const wait = beginWait<T>(signal, () => {
         others.delete(wait);
         if (others.size === 0) waiting.delete(id);
