@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { VIEWS } from "../console/admin/views.ts";
+import { VIEWS } from "../console/lib/admin-views.ts";
 import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console/console-browser.ts";
 import { madeTranscript, SCRIPTS, showMade } from "../testing/console/console-transcripts.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";

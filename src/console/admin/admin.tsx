@@ -1,19 +1,19 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { linkTo, route } from "../lib/address.ts";
+import { VIEWS, type View } from "../lib/admin-views.ts";
 import { isConnected } from "../lib/api.ts";
-import { moment } from "../words/format.ts";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { PreferenceFields } from "../parts/preference-fields.tsx";
 import { Mark } from "../sign-in.tsx";
+import { moment } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { endSession, hasLink, openSession, session, sessionProblem } from "./admin-session.ts";
 import { OrganizationView } from "./organization.tsx";
 import { Organizations } from "./organizations.tsx";
 import { Overview } from "./overview.tsx";
-import { VIEWS, type View } from "./views.ts";
 import { Models, Transcriptions, Webhooks } from "./work.tsx";
 
 /** The views of an admin. */

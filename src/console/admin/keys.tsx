@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { Key, KeyCreated, KeyList, Project, ProjectList } from "../../http/wire/console.ts";
-import { ago, moment } from "../words/format.ts";
 import { now } from "../list/transcriptions.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { en } from "../words/en.ts";
+import { ago, moment } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
 import { ActButton, Day, FormDialog, Shown, Table } from "./parts.tsx";

@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { Granted, LedgerEntry, LedgerList, Organization } from "../../http/wire/console.ts";
 import { linkTo } from "../lib/address.ts";
-import { bytes, count, moment, money } from "../words/format.ts";
 import { announce } from "../parts/announce.tsx";
 import { Icon } from "../parts/icons.tsx";
+import { bytes, count, moment, money } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, type Loaded, useLoaded } from "./admin-session.ts";
 import { Keys } from "./keys.tsx";

@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { day } from "../words/format.ts";
 import { AskingButton } from "../parts/asking-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
+import { day } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import type { Loaded } from "./admin-session.ts";
 

@@ -7,11 +7,11 @@ import type {
   DeliveryList,
   Redelivered,
 } from "../../http/wire/console.ts";
-import { ago, bytes, clock, count, languageName, moment, percent } from "../words/format.ts";
 import { StateMark } from "../list/list.tsx";
 import { FILTERS, type Filter, now } from "../list/transcriptions.ts";
 import { announce } from "../parts/announce.tsx";
 import { SaidInEnglish } from "../parts/said-in-english.tsx";
+import { ago, bytes, clock, count, languageName, moment, percent } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
 import { ActButton, Day, Shown, Table } from "./parts.tsx";

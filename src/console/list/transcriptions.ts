@@ -2,8 +2,8 @@ import { computed, signal } from "@preact/signals";
 import type { Transcription, TranscriptionList } from "../../http/wire/schemas.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
 import { patiently, seldom } from "../lib/patience.ts";
-import { account, read, refreshAccount } from "../session.ts";
 import { forgetDeleted } from "../notes/forgetting.ts";
+import { account, read, refreshAccount } from "../session.ts";
 
 /** Choices of the list; each is several states of the interface. */
 export const FILTERS = {

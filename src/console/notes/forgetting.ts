@@ -1,8 +1,8 @@
 import type { Transcription } from "../../http/wire/schemas.ts";
 import { forget, forgetAll, forgetUnder } from "../lib/kept.ts";
 import { forgetCorrections } from "./corrections.ts";
-import { forgetSpeakerNames } from "./speakers.ts";
 import { names } from "./names.ts";
+import { forgetSpeakerNames } from "./speakers.ts";
 
 /** What this browser forgets, so that no words and names outlive the transcript that they belong to. */
 

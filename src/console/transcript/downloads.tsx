@@ -3,6 +3,7 @@ import type { AudioLink, Transcription } from "../../http/wire/schemas.ts";
 import { sameOrigin } from "../lib/address.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
 import { nameOf } from "../list/list.tsx";
+import { givenNames } from "../notes/speakers.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -21,7 +22,6 @@ import {
   saveFrom,
 } from "./export.ts";
 import type { TranscriptModel } from "./model.ts";
-import { givenNames } from "../notes/speakers.ts";
 
 const ENDINGS: Record<Format, string> = { srt: "srt", vtt: "vtt", text: "txt", json: "json" };
 

@@ -2,19 +2,19 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Transcription, Usage } from "../../http/wire/schemas.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { languageName, length, moment, money } from "../words/format.ts";
 import { nameOf, StateMark } from "../list/list.tsx";
-import { noteName } from "../notes/names.ts";
 import { isUnfinished } from "../list/transcriptions.ts";
+import { noteName } from "../notes/names.ts";
+import { givenNames, numberOf, renameSpeaker, speakerName, swatchOf } from "../notes/speakers.ts";
 import { AskingButton } from "../parts/asking-button.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { askWithKey, read } from "../session.ts";
+import { languageName, length, moment, money } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { Downloads } from "./downloads.tsx";
 import type { TranscriptModel } from "./model.ts";
-import { givenNames, numberOf, renameSpeaker, speakerName, swatchOf } from "../notes/speakers.ts";
 
 /** The column beside the transcript: speakers, downloads, and what is known of the recording. */
 export function Facts({ model, one }: { model: TranscriptModel; one: Transcription }) {

@@ -1,6 +1,6 @@
 import { coloursOf } from "../lib/colours.ts";
-import { doubtOf, type Row } from "./rows.ts";
 import { numberOf, SPEAKER_COLOURS, styleOf } from "../notes/speakers.ts";
+import { doubtOf, type Row } from "./rows.ts";
 
 /** What the lane shows, and where. */
 export type LaneView = {

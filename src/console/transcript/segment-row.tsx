@@ -1,14 +1,14 @@
 import { useComputed } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { clock, directionOf, length } from "../words/format.ts";
 import { interfaceLanguage, pausesWhileTyping } from "../lib/preferences.ts";
+import { numberOf, speakerName, swatchOf } from "../notes/speakers.ts";
 import { Icon } from "../parts/icons.tsx";
+import { clock, directionOf, length } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { correct, edit, playRow } from "./acts.ts";
 import type { TranscriptModel } from "./model.ts";
 import { doubtOf, type Row, type Segment } from "./rows.ts";
 import { type Match, matchesIn } from "./search.ts";
-import { numberOf, speakerName, swatchOf } from "../notes/speakers.ts";
 
 /** A second click that comes sooner belongs to the first. */
 const DOUBLE_CLICK_MS = 300;

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { clock } from "../words/format.ts";
 import { Icon, type IconName } from "../parts/icons.tsx";
+import { clock } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { nextPlace, replaceMatches } from "./acts.ts";
 import type { TranscriptModel } from "./model.ts";

@@ -1,11 +1,11 @@
 import { computed, signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { bytes, count, languageName, length, money } from "../words/format.ts";
 import { canDrop } from "../lib/pointer.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { account, models } from "../session.ts";
+import { bytes, count, languageName, length, money } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { type Choices, can, fitted, languagesOf, modelFor, modesOf, priceOf } from "./choices.ts";
 import { lengthOfFile } from "./length-of-file.ts";

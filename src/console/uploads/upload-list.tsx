@@ -1,8 +1,8 @@
 import { useRef } from "preact/hooks";
-import { bytes, money } from "../words/format.ts";
 import { announce } from "../parts/announce.tsx";
 import { Bar } from "../parts/bar.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
+import { bytes, money } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import {
   dropUpload,

@@ -1,7 +1,7 @@
 import type { Key, LedgerEntry, Overview } from "../../http/wire/console.ts";
 import type { ErrorObject, TranscriptionCreate, TranscriptionResult } from "../../http/wire/schemas.ts";
 
-import type { View } from "../admin/views.ts";
+import type { View } from "../lib/admin-views.ts";
 
 /** A failure in words: what happened, what it means for the recording, what to do. */
 export type FailureWords = { what: string; meaning: string; advice: string };

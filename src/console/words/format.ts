@@ -1,5 +1,5 @@
-import { words } from "./words.ts";
 import { interfaceLanguage } from "../lib/preferences.ts";
+import { words } from "./words.ts";
 
 const LOCALES = { en: "en-IN", hi: "hi-IN-u-nu-latn" } as const;
 const locale = () => LOCALES[interfaceLanguage.value];

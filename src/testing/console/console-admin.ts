@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { VIEWS } from "../../console/admin/views.ts";
+import { VIEWS } from "../../console/lib/admin-views.ts";
 import type {
   AdminTranscriptionList,
   ConsoleEndpointList,
