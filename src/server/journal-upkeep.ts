@@ -3,8 +3,8 @@ import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
-import { mirrorClosings } from "../services/journal/closings.ts";
 import { createJournalCopier } from "../services/backups/journal-copies.ts";
+import { mirrorClosings } from "../services/journal/closings.ts";
 import type { Database } from "../store/database.ts";
 
 /** Keeps the file of closings, and the copies of both files in the folders of backups. */

@@ -5,8 +5,8 @@ import type { Clock } from "../lib/clock.ts";
 import { within } from "../lib/within.ts";
 import type { Database } from "../store/database.ts";
 import { unconfirmedUpgrade } from "../store/upgrade.ts";
-import { mirrorClosings } from "./journal/closings.ts";
 import { createJournalCopier } from "./backups/journal-copies.ts";
+import { mirrorClosings } from "./journal/closings.ts";
 import { CLOSINGS_FILE, DELETIONS_FILE } from "./journal/journal-file.ts";
 
 type Deps = { database: Database; clock: Clock; dataDir: string; config: Config };

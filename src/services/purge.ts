@@ -24,8 +24,8 @@ import {
 } from "../store/purge.ts";
 import { countDeletedSince } from "../store/receipts.ts";
 import { findUpload } from "../store/uploads.ts";
-import { deleteUploadRecording } from "./deletions.ts";
 import { type EarlierBackup, earlierBackups } from "./backups/known-backups.ts";
+import { deleteUploadRecording } from "./deletions.ts";
 import { type PurgedCopies, removeCopiesWith } from "./kept-copies.ts";
 import type { ReceiptService } from "./receipts.ts";
 import type { TranscriptionEndings } from "./transcriptions/transcription-endings.ts";

@@ -1,8 +1,8 @@
 import type { DevicePreference, EngineOptions } from "../../domain/engine-options.ts";
 import type { ModelFiles } from "../../domain/model.ts";
 import type { DescribedFile } from "../../domain/model-hash.ts";
-import { errorMessage } from "../../lib/error-message.ts";
 import { untilAborted } from "../../lib/abort.ts";
+import { errorMessage } from "../../lib/error-message.ts";
 import { type BrokenVariants, createBrokenVariants } from "../../native/cpu-variants.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import {

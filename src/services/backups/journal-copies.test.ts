@@ -19,11 +19,11 @@ import { type Database, openDatabase, transaction } from "../../store/database.t
 import { manualClock } from "../../testing/kits/manual-clock.ts";
 import { until } from "../../testing/kits/scheduler-kit.ts";
 import { testConfig } from "../../testing/kits/test-config.ts";
+import { mirrorClosings } from "../journal/closings.ts";
+import { readLines } from "../journal/journal-file.ts";
 import { createReceiptService, takeReceipts } from "../receipts.ts";
 import { openApplianceKey } from "../signed/appliance-key.ts";
-import { mirrorClosings } from "../journal/closings.ts";
 import { createJournalCopier, knownUntilIn } from "./journal-copies.ts";
-import { readLines } from "../journal/journal-file.ts";
 
 /** The copies of the files of deletions and closings in the folders of backups. */
 

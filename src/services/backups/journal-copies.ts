@@ -13,10 +13,6 @@ import { asOwnerOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
-import { STORE_BACKUPS, STORE_IDENTITY } from "./backup-format.ts";
-import { readKnownStores } from "./backup-memory.ts";
-import { openApplianceKey } from "../signed/appliance-key.ts";
-import { signDocument } from "../signed/signed-documents.ts";
 import {
   type Beginning,
   beginningOf,
@@ -26,6 +22,10 @@ import {
   knownBytes,
   readTrusted,
 } from "../journal/journal-file.ts";
+import { openApplianceKey } from "../signed/appliance-key.ts";
+import { signDocument } from "../signed/signed-documents.ts";
+import { STORE_BACKUPS, STORE_IDENTITY } from "./backup-format.ts";
+import { readKnownStores } from "./backup-memory.ts";
 import { knownStores } from "./known-backups.ts";
 
 /**

@@ -15,9 +15,9 @@ import { type HeldKeys, holdKeysIn, readHeldKeys, validKeysIn } from "../../stor
 import { hasTable, rowsOnce } from "../../store/once.ts";
 import { findSettingTextIn, putSettingIn, SETTING_NAMES } from "../../store/settings.ts";
 import { findUnknownClosings, toLaterChange } from "../journal/closings.ts";
-import { knownUntilIn } from "./journal-copies.ts";
 import { takeReceipts } from "../receipts.ts";
 import { findFingerprint } from "../signed/appliance-key.ts";
+import { knownUntilIn } from "./journal-copies.ts";
 
 /** What a restore does with keys, organizations, endpoints and sessions, so that nothing that was closed opens again. */
 export type RestoredAccess = {
