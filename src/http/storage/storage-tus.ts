@@ -1,4 +1,4 @@
-import { type Locker, Server as TusServer, type Upload } from "@tus/server";
+import { ERRORS, type Locker, Server as TusServer, type Upload } from "@tus/server";
 import { AppError } from "../../domain/errors.ts";
 import { rawFormatOf } from "../../domain/raw-formats.ts";
 import { isId } from "../../lib/ids.ts";
@@ -14,7 +14,7 @@ import {
   type StorageRequest,
 } from "./storage-common.ts";
 import { CHECKSUMS, requestedChecksum } from "./tus-checksum.ts";
-import { refusalOf, TusRefusal, unnamedUpload } from "./tus-refusals.ts";
+import { refusalOf, TusRefusal } from "./tus-refusals.ts";
 
 /** Path of the creation endpoint; an upload's own address is below it. */
 export const TUS_PATH = "/storage/tus";
@@ -131,11 +131,11 @@ export function asTusResponse(response: Response): Response {
   return response;
 }
 
-/** The upload that a creation names. @throws AppError `invalid_request` */
+/** The upload that a creation names. @throws the package's refusal of metadata */
 function namedUpload(metadata: Record<string, string | null> = {}): string {
   const id = metadata.upload_id;
   if (typeof id === "string" && isId("upload", id)) return id;
-  throw unnamedUpload();
+  throw ERRORS.INVALID_METADATA;
 }
 
 /**

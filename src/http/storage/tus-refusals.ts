@@ -14,78 +14,35 @@ export class TusRefusal extends AppError {
   }
 }
 
-/** The refusals of header fields, by the field that the package's text names. Where it names several, the first here counts. */
-const REFUSED_FIELDS: [field: string, refusal: () => AppError][] = [
-  ["tus-resumable", () => refusedField(412, "tus-resumable", "The request must have Tus-Resumable: 1.0.0.")],
-  [
-    "content-type",
-    () => refusedField(415, "content-type", "The content type must be application/offset+octet-stream."),
-  ],
-  [
-    "upload-offset",
-    () => refusedField(422, "upload-offset", "Upload-Offset must be the number of bytes that are stored."),
-  ],
-  ["upload-metadata", unnamedUpload],
-  [
-    "upload-length",
-    () => refusedField(422, "upload-length", "Upload-Length must be the bytes that the upload declares."),
-  ],
+/** Our status, detail and message for a text of `@tus/server`. Of several that match, the first counts. */
+const REFUSALS: [text: RegExp, status: number, detail: string | undefined, message: string][] = [
+  [/tus-resumable/i, 412, "tus-resumable", "The request must have Tus-Resumable: 1.0.0."],
+  [/content-type/i, 415, "content-type", "Content-Type must be application/offset+octet-stream."],
+  [/offset conflict/i, 409, "upload-offset", "HEAD reports the number of stored bytes; send from there."],
+  [/upload-offset/i, 422, "upload-offset", "Upload-Offset must be the number of stored bytes."],
+  [/upload-metadata/i, 422, "metadata.upload_id", "The metadata must have the upload's upload_id."],
+  [/upload-length/i, 422, "upload-length", "Upload-Length must be the bytes that the upload declares."],
+  [/concat/i, 501, "tus.concatenation", "Parallel uploads (tus concatenation) are not supported."],
+  [/defer-length/i, 501, "tus.creation-defer-length", "The length is known and cannot be deferred."],
+  [/size exceeded/i, 413, undefined, "More bytes were sent than the upload declares."],
+  [/file for this url/i, 404, undefined, "The upload has no file."],
 ];
 
-function refusedField(status: number, detail: string, message: string): TusRefusal {
-  return new TusRefusal(status, "invalid_request", { detail, message });
-}
-
-/** The refusal of a creation whose metadata does not name an upload. */
-export function unnamedUpload(): AppError {
-  return new AppError("invalid_request", {
-    detail: "metadata.upload_id",
-    message: "The metadata must have the upload_id that POST /v1/uploads gave.",
-  });
-}
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  404: "not_found",
+  409: "conflict",
+  413: "audio_too_large",
+  501: "capability_unavailable",
+};
 
 /** Turns a refusal of `@tus/server`, which is a status and a line of text, into one of the interface. */
 export function refusalOf(status: number, text: string): AppError {
-  switch (status) {
-    case 404:
-    case 410:
-      return new AppError("not_found");
-    case 409:
-      return new AppError("conflict", {
-        detail: "upload-offset",
-        message: "Upload-Offset is not the number of bytes that are stored; HEAD reports it.",
-      });
-    case 413:
-      return new AppError("audio_too_large", { message: "More bytes were sent than the upload declares." });
-    case 400:
-    case 403:
-    case 412:
-      return fieldRefusal(text);
-    case 501:
-      return unsupported(text);
-    default:
-      return new AppError("internal_error", { cause: new Error(`tus: ${status} ${text.trim()}`) });
-  }
-}
-
-function fieldRefusal(text: string): AppError {
-  const known = REFUSED_FIELDS.find(([field]) => text.toLowerCase().includes(field));
-  if (known) return known[1]();
-  const field = /^Invalid ([\w-]+)/.exec(text)?.[1];
-  return new AppError("invalid_request", {
-    ...(field === undefined ? {} : { detail: field }),
-    message: text.trim(),
+  const known = REFUSALS.find(([pattern]) => pattern.test(text));
+  if (!known && status >= 500) return new AppError("internal_error", { cause: new Error(text.trim()) });
+  if (!known) return new AppError("invalid_request", { message: text.trim() });
+  const [, own, detail, message] = known;
+  return new TusRefusal(own, CODES[own] ?? "invalid_request", {
+    ...(detail === undefined ? {} : { detail }),
+    message,
   });
-}
-
-function unsupported(text: string): TusRefusal {
-  return /concatenation/i.test(text)
-    ? new TusRefusal(501, "capability_unavailable", {
-        detail: "tus.concatenation",
-        message: "Parallel uploads (tus concatenation) are not supported.",
-      })
-    : new TusRefusal(501, "capability_unavailable", {
-        detail: "tus.creation-defer-length",
-        message: "The length is known when the upload is allocated and cannot be deferred.",
-      });
 }

@@ -1,4 +1,4 @@
-import { type Configstore, FileStore } from "@tus/file-store";
+import { FileStore } from "@tus/file-store";
 import { ERRORS, type Lock, type Locker, Upload } from "@tus/server";
 import { audioDirectory, audioFilePath, fileBytes, removeFile } from "../../store/audio-files.ts";
 import type { UploadRow } from "../../store/uploads.ts";
@@ -23,33 +23,30 @@ export type Sender = Omit<Receiving, "at" | "body">;
  */
 export class UploadStore extends FileStore implements Locker {
   readonly #context: UploadContext;
-  readonly #opened: Opened;
   readonly #takenOver = new AbortController();
   #sender: Sender = {};
-  #earlierBytes: number | undefined;
+  #isLocked = false;
+  /** The upload of this request; undefined before `open`. Once it is locked, nothing else moves it until the request ends. */
+  upload: UploadRow | undefined;
+  /** Bytes that a creation has found in the file; undefined where there was no file, or for another request. */
+  earlierBytes: number | undefined;
 
   constructor(context: UploadContext) {
-    const opened: Opened = { isLocked: false };
-    super({ directory: audioDirectory(context.dataDir), configstore: configstoreOf(context, opened) });
+    super({ directory: audioDirectory(context.dataDir) });
     this.#context = context;
-    this.#opened = opened;
     this.extensions = ["creation", "creation-with-upload", "termination", "expiration", "checksum"];
+    this.configstore = {
+      get: async (id) => (this.upload?.id === id ? storedUpload(this.upload) : undefined),
+      // The row is made by `POST /v1/uploads`.
+      set: async () => undefined,
+      delete: async (id) => returnSpace(context, this.#requireReceiving(id)),
+    };
   }
 
   /** Names the upload of this request, as `authorize` has returned it. Comes before every other call. */
   open(upload: UploadRow, sender: Sender): void {
-    this.#opened.upload = upload;
+    this.upload = upload;
     this.#sender = sender;
-  }
-
-  /** The upload of this request; undefined before `open`. Once it is locked, nothing else moves it until the request ends. */
-  get upload(): UploadRow | undefined {
-    return this.#opened.upload;
-  }
-
-  /** Bytes that a creation has found in the file; undefined where there was no file, or for another request. */
-  get earlierBytes(): number | undefined {
-    return this.#earlierBytes;
   }
 
   /** Takes over from an older request of the same upload, whose `write` then ends. */
@@ -65,8 +62,8 @@ export class UploadStore extends FileStore implements Locker {
 
   /** @throws AppError as `receive`, but for the bytes */
   override async create(file: Upload): Promise<Upload> {
-    this.#earlierBytes = await fileBytes(this.#pathOf(file.id));
-    if (this.#earlierBytes !== undefined) return file;
+    this.earlierBytes = await fileBytes(this.#pathOf(file.id));
+    if (this.earlierBytes !== undefined) return file;
     this.#requireReceiving(file.id);
     try {
       return await super.create(file);
@@ -83,12 +80,9 @@ export class UploadStore extends FileStore implements Locker {
    * @throws AppError as `receive`
    */
   override async write(body: unknown, id: string, offset: number): Promise<number> {
-    if (this.#earlierBytes !== undefined) return this.#earlierBytes;
-    const receiving: Receiving = {
-      ...this.#sender,
-      at: offset,
-      body: body as ReadableStream<Uint8Array> | null,
-    };
+    if (this.earlierBytes !== undefined) return this.earlierBytes;
+    const stream = body as ReadableStream<Uint8Array> | null;
+    const receiving = { ...this.#sender, at: offset, body: stream };
     const upload = this.#requireReceiving(id);
     return (await receiveLocked(this.#context, upload, receiving, this.#takenOver.signal)).storedBytes;
   }
@@ -103,12 +97,9 @@ export class UploadStore extends FileStore implements Locker {
 
   /** Reads the row again, once the lock is held: another request may have ended the upload before. */
   #requireReceiving(id: string): UploadRow {
-    const opened = this.#opened;
-    if (!opened.upload || !opened.isLocked) {
-      opened.upload = findReceiving(this.#context, id);
-      opened.isLocked = true;
-    }
-    return opened.upload;
+    if (!this.upload || !this.#isLocked) this.upload = findReceiving(this.#context, id);
+    this.#isLocked = true;
+    return this.upload;
   }
 
   #pathOf(id: string): string {
@@ -120,21 +111,8 @@ export class UploadStore extends FileStore implements Locker {
 // `ensureAudioDirectory` has made the folder before any upload exists.
 Object.defineProperty(UploadStore.prototype, "checkOrCreateDirectory", { value: () => undefined });
 
-/** The row of a request's upload, and whether it was read after the lock was taken. */
-type Opened = { upload?: UploadRow; isLocked: boolean };
-
-/** What the package keeps of an upload, out of its row. `POST /v1/uploads` makes the row, so there is nothing to set. */
-function configstoreOf(context: UploadContext, opened: Opened): Configstore {
-  return {
-    async get(id) {
-      const { upload } = opened;
-      if (upload?.id !== id) return undefined;
-      const creation_date = new Date(upload.createdAt).toISOString();
-      return new Upload({ id, size: upload.bytes, offset: 0, metadata: { upload_id: id }, creation_date });
-    },
-    async set() {},
-    async delete() {
-      if (opened.upload) await returnSpace(context, opened.upload);
-    },
-  };
+/** What the package keeps of an upload, out of its row. */
+function storedUpload({ id, bytes, createdAt }: UploadRow): Upload {
+  const creation_date = new Date(createdAt).toISOString();
+  return new Upload({ id, size: bytes, offset: 0, metadata: { upload_id: id }, creation_date });
 }
