@@ -43,15 +43,43 @@ const MEMBERS: Record<string, readonly string[]> = {
 /** Members whose value a parameter's rule judges; a value of any other is a preference. */
 const JUDGED_MEMBERS = new Set(["chunking_strategy[type]"]);
 
-/** A parameter's rule: true for a value that changes nothing, or that describes what happens anyway. */
-const HARMLESS: Record<string, (value: string) => boolean> = {
-  temperature: (value) => Number(value) === 0,
-  prompt: (value) => value.trim() === "",
-  keywords: (value) => value.trim() === "",
-  chunking_strategy: (value) => ["auto", "server_vad", ""].includes(value),
-  timestamp_granularities: (value) => value.split("\n").every((word) => word === "segment" || word === ""),
-  include: (value) => value === "",
+/** What is made of a parameter that cannot be honoured. */
+type Rule = {
+  /** True for a value that changes nothing, or that describes what happens anyway. */
+  isHarmless(value: string): boolean;
+  /** Why any other value is refused. */
+  reason: string;
 };
+
+const NO_TEXT = "recognition takes no text beside the recording.";
+const RULES: Readonly<Record<string, Rule>> = {
+  temperature: {
+    isHarmless: (value) => Number(value) === 0,
+    reason: "temperature other than 0 is not available: the decoder chooses its own.",
+  },
+  prompt: {
+    isHarmless: (value) => value.trim() === "",
+    reason: `prompt is not available: ${NO_TEXT}`,
+  },
+  keywords: {
+    isHarmless: (value) => value.trim() === "",
+    reason: `keywords is not available: ${NO_TEXT}`,
+  },
+  chunking_strategy: {
+    isHarmless: (value) => ["auto", "server_vad", ""].includes(value),
+    reason: "chunking_strategy must be auto: speech is always found by voice activity.",
+  },
+  timestamp_granularities: {
+    isHarmless: (value) => value.split("\n").every((word) => word === "segment" || word === ""),
+    reason: "timestamp_granularities must be segment: words have no times yet.",
+  },
+  include: {
+    isHarmless: (value) => value === "",
+    reason: "include is not available: tokens have no log probabilities here.",
+  },
+};
+
+const ruleOf = (name: string): Rule | undefined => (Object.hasOwn(RULES, name) ? RULES[name] : undefined);
 
 /** Returns the names under which a form may carry the parameters that an admin lets the server ignore. */
 export function ignoredFieldsOf({ ignored_parameters: names }: OpenAiConfig): string[] {
@@ -62,21 +90,14 @@ export function ignoredFieldsOf({ ignored_parameters: names }: OpenAiConfig): st
     .flatMap((name) => [name, `${name}[]`, ...membersOf(name)]);
 }
 
-/** Why a parameter of OpenAI's is refused. */
-const REASONS: Record<string, string> = {
-  temperature: "temperature other than 0 is not available: the decoder chooses its own.",
-  prompt: "prompt is not available: recognition takes no text beside the recording.",
-  keywords: "keywords is not available: recognition takes no text beside the recording.",
-  chunking_strategy: "chunking_strategy must be auto: speech is always found by voice activity.",
-  timestamp_granularities: "timestamp_granularities must be segment: words have no times yet.",
-  include: "include is not available: tokens have no log probabilities here.",
-};
-
 /** Fields that are read for what they say. */
 const READ = new Set(["file", "model", "language", "response_format", "stream"]);
 
+/** Parameters that are read, or judged by a rule. Of every other one the name alone is known. */
+export const UNDERSTOOD: readonly string[] = [...READ, ...Object.keys(RULES)];
+
 /** What clients of OpenAI's audio API send, whether it is honoured here or not. */
-export const PARAMETERS: ReadonlySet<string> = new Set([...READ, ...Object.keys(HARMLESS), ...LISTS]);
+export const PARAMETERS: ReadonlySet<string> = new Set([...UNDERSTOOD, ...LISTS]);
 
 /**
  * Reads a form of OpenAI's audio API. Each parameter is honoured, harmless, ignored by the admin's leave, or refused.
@@ -132,14 +153,14 @@ function parameterOf(field: string): string {
 }
 
 function isHarmless(form: ReceivedForm, name: string): boolean {
-  const rule = Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined;
+  const rule = ruleOf(name);
   const fields = [...form.fields].filter(([field]) => parameterOf(field) === name);
   const isJudged = (field: string) => field === name || field === `${name}[]` || JUDGED_MEMBERS.has(field);
-  return rule !== undefined && fields.every(([field, value]) => isJudged(field) && rule(value));
+  return rule !== undefined && fields.every(([field, value]) => isJudged(field) && rule.isHarmless(value));
 }
 
 function refusalOf(name: string): AppError {
-  const reason = Object.hasOwn(REASONS, name) ? REASONS[name] : undefined;
+  const { reason } = ruleOf(name) ?? {};
   if (reason !== undefined) return new AppError("capability_unavailable", { detail: name, message: reason });
   const detail = name === "" ? "(empty)" : name.replaceAll(/[\p{C}\p{Z}]/gu, "?").slice(0, 200);
   return new AppError("unknown_parameter", { detail, message: `There is no parameter ${detail} here.` });

@@ -6,7 +6,8 @@ import type { Config } from "../../config/schema.ts";
 import { PROGRAM_FORMS, type ProgramForm } from "../../testing/answers/openai-programs.ts";
 import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
 import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
-import { readDocument, sectionsOf, tablesOf } from "../../testing/rules/documents.ts";
+import { codesIn, readDocument, sectionsOf, tablesOf } from "../../testing/rules/documents.ts";
+import { UNDERSTOOD } from "./parameters.ts";
 
 /** Programs of others that use the OpenAI layer. */
 
@@ -87,6 +88,21 @@ describe("the form of", () => {
     ]);
     expect(rows.map(([program, settings]) => [program, settings])).toEqual(expected);
   });
+});
+
+/** OpenAI's own clients offer these, and no program of the table sends them. */
+const SENT_BY_NONE = ["chunking_strategy", "include", "keywords", "stream"];
+
+test("each parameter that is understood is in the table of the docs, and a program sends it", () => {
+  const section = sectionsOf(readDocument("docs/clients/openai.md")).find(
+    ({ title }) => title === "Parameters",
+  );
+  const documented = (tablesOf(section?.text ?? "")[0]?.rows ?? []).flatMap(([names = ""]) =>
+    codesIn(names).map((name) => name.replace("[]", "")),
+  );
+  expect(documented.sort()).toEqual([...UNDERSTOOD].sort());
+  const sent = PROGRAM_FORMS.flatMap(({ fields }) => fields.map(([name]) => name.replace(/\[.*/, "")));
+  expect(UNDERSTOOD.filter((name) => !["file", ...sent].includes(name)).sort()).toEqual(SENT_BY_NONE);
 });
 
 describe("the real package", () => {
