@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { checkCtcFiles } from "../../src/engine/ctc/ctc-files.ts";
+import { checkCtcFiles } from "../../src/families/ctc/model-files.ts";
 import { extractNativeFiles } from "../../src/native/native-files.ts";
 import { CTC_INPUT, loadOnnx } from "../../src/native/onnx/onnx-addon.ts";
 import { median } from "./median.ts";

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkModelFile } from "../../src/engine/whisper/whisper-model-file.ts";
+import { checkModelFile } from "../../src/families/whisper/model-file.ts";
 import { promptFor } from "../../src/pipeline/wording.ts";
 
 /** A short run of the recipe of the demonstration model. */

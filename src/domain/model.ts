@@ -1,4 +1,3 @@
-import type { CtcFeatures, TokenSpan } from "./ctc-settings.ts";
 import type { Mode } from "./transcription.ts";
 import type { TrialVerdict } from "./trial.ts";
 
@@ -9,6 +8,9 @@ import type { TrialVerdict } from "./trial.ts";
  */
 export const LETTER_WAYS = ["own", "prompted", "either", "other"] as const;
 export type LetterWay = (typeof LETTER_WAYS)[number];
+
+/** The tokens of one language among those of a model, first and last included. */
+export type TokenSpan = { first: number; last: number };
 
 /** A language that a model knows, and the modes that it has in it. */
 export type ModelLanguage = {
@@ -30,23 +32,6 @@ export function modelLanguageOf(model: Pick<ModelManifest, "languages">, code: s
   return model.languages.find((language) => language.code === code)?.decoderLanguage ?? code;
 }
 
-/** Families of models that this program can run; one recognizer for each. */
-export const MODEL_FAMILIES = ["whisper", "nemo_ctc", "omnilingual_ctc"] as const;
-export type ModelFamilyName = (typeof MODEL_FAMILIES)[number];
-
-/** The native libraries that run models: whisper.cpp, and the ONNX runtime with greedy CTC. */
-export const MODEL_ENGINES = ["whisper", "onnx-ctc"] as const;
-export type ModelEngineName = (typeof MODEL_ENGINES)[number];
-
-const ENGINES: Record<ModelFamilyName, ModelEngineName> = {
-  whisper: "whisper",
-  nemo_ctc: "onnx-ctc",
-  omnilingual_ctc: "onnx-ctc",
-};
-
-/** Returns the engine that runs the models of a family. */
-export const engineOf = (family: ModelFamilyName): ModelEngineName => ENGINES[family];
-
 /** The files of a model by their role in its family: whisper has `weights`, CTC `model` and `tokens`. Absolute paths. */
 export type ModelFiles = Readonly<Record<string, string>>;
 
@@ -65,30 +50,8 @@ export type ModelDecoding = {
   unknownToken?: string;
   /** Text of a lower confidence, 0 to 1, is left out as not understood. */
   unknownBelow?: number;
-  /** Only of family `whisper`. */
-  whisper?: WhisperTuning;
-  /** Only of CTC families. */
-  ctc?: CtcTuning;
-};
-
-/** Settings of recognition for particular CTC models. */
-export type CtcTuning = {
-  /** Left out: `nemo`. */
-  features?: CtcFeatures;
-};
-
-/** Settings of Whisper's decoder for particular weights. */
-export type WhisperTuning = {
-  /** Beams of the search; 1 is greedy. */
-  beamSize?: number;
-  /** Step of the temperature fallback; 0: no fallback. */
-  temperatureIncrement?: number;
-  /** Token entropy below which a window is recognized again. */
-  entropyThreshold?: number;
-  /** False: an initial prompt makes this model worse, so no mode uses one. */
-  acceptsPrompt?: boolean;
-  /** False: the weights were trained without timestamps; the times of segments are those of the speech. */
-  timestamps?: boolean;
+  /** Settings that only the model's family knows, in a field of its own. */
+  [tuning: string]: unknown;
 };
 
 /** The manifest beside the weights, `<id>.toml` (docs/decisions/models.md). */
@@ -96,7 +59,8 @@ export type ModelManifest = {
   id: string;
   name: string;
   version: string;
-  family: ModelFamilyName;
+  /** The name of a family (`families/families.ts`). */
+  family: string;
   /** Lower-case hex of the weights' file; of several files that with the role `model`. */
   sha256: string;
   /** The files of a model that has several, in the folder `<id>` beside the manifest. */

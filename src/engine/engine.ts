@@ -3,6 +3,7 @@ import type { ChunkLimits } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Outline } from "../domain/outline.ts";
 import type { FileToRead } from "../domain/reading.ts";
+import type { Families } from "../families/families.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio, outlineAudio } from "./audio/decode.ts";
 import { type PlayStretch, playAudio } from "./audio/play.ts";
 import type { ChunkExecutor } from "./executor.ts";
@@ -101,6 +102,8 @@ export type Engine = ChunkExecutor & {
 };
 
 export type LocalEngineOptions = PoolOptions & {
+  /** Left out: those of the program. */
+  families?: Families | undefined;
   /** Returns the length of the longest recording that is decoded, milliseconds. It is asked for each file. */
   maxDurationMs: () => number;
 };
@@ -115,7 +118,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   // Which tracks of a file are read where that is not known yet.
   const { tracks } = engine;
   const machine = { ...measureMachine(), gpuFreeBytes };
-  const needsOf = createModelNeeds({ engine });
+  const needsOf = createModelNeeds({ engine }, options.families);
   const pool = createPool({ ...options, gpuBytesOf: (model) => bytesOnGpu(engine, machine, needsOf(model)) });
   const executor = createLocalExecutor(pool, { engine, machine, needsOf });
   const timeoutMs = () => DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs() * DECODE_TIMEOUT_RATIO;

@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pcmOf } from "../e2e/samples.ts";
+import { FAMILIES } from "../families/families.ts";
 import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
-import { familyOf } from "../pipeline/families/families.ts";
 import { describeExecutor, type ExecutorHarness } from "../testing/kits/executor-contract.ts";
 import { NO_NATIVE_FILES } from "../testing/kits/native-files.ts";
 import { HUNG_AFTER_MS, jobsOf, openLocal, spawnDisturbed, spawnReal } from "../testing/kits/pool-harness.ts";
 import { createScriptedEngine, scriptedAudio } from "../testing/kits/scripted-engine.ts";
-import { SCRIPTED_FAMILY, scriptedFamily, scriptedFiles } from "../testing/kits/scripted-recognizer.ts";
+import { SCRIPTED_FAMILY, scriptedFamily, scriptedFiles } from "../testing/scripted-family/family.ts";
 import { EngineError, type EngineModel } from "./protocol.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-executor-"));
@@ -62,7 +62,7 @@ describeExecutor({
   open: async () => {
     const good = { weights: join(import.meta.dir, "../../models/demo.bin") };
     const bad = { weights: join(folder, "broken/weights.bin") };
-    return openLocal(folder, "whisper", familyOf("whisper"), { good, bad }, spawnReal, nativeFiles);
+    return openLocal(folder, "whisper", FAMILIES.of("whisper"), { good, bad }, spawnReal, nativeFiles);
   },
   // A real process cannot be made to reply twice.
   without: ["twice"],

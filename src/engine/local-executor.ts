@@ -1,12 +1,12 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { EngineOptions } from "../domain/engine-options.ts";
-import { engineOf } from "../domain/model.ts";
+import type { ModelNeeds } from "../families/contract.ts";
 import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
 import type { NeedsOf, SizedModel } from "./model-needs.ts";
 import { EngineError } from "./protocol.ts";
 import { createSharedTime } from "./shared-time.ts";
-import { chooseSizing, type ModelNeeds, type SizingInfo, threadsFor, type WantedSizing } from "./sizing.ts";
+import { chooseSizing, type SizingInfo, threadsFor, type WantedSizing } from "./sizing.ts";
 import type { Pool } from "./workers/pool.ts";
 
 export type LocalExecutorOptions = {
@@ -50,10 +50,10 @@ export function createLocalExecutor(
     capacity: (model) => localCapacity(engine, machineFor(model), needsOf(model)),
     async recognize({ sharers, hasSuccessors = false, windowMs, isUrgent = false, ...job }, signal) {
       const { model, audio, isAlone } = job;
-      const { lanes: most, isOnGpu = false } = chooseSizing(engine, machineFor(model), needsOf(model));
-      // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores. On a GPU that computes
-      // for several chunks at once, the processor has little to do for each.
-      const isOneThread = engineOf(model.family) !== "whisper" || (isOnGpu && most > 0);
+      const needs = needsOf(model);
+      const { lanes: most, isOnGpu = false } = chooseSizing(engine, machineFor(model), needs);
+      // On a GPU that computes for several chunks at once, the processor has little to do for each.
+      const isOneThread = needs.isOneThread || (isOnGpu && most > 0);
       const threads = isOneThread ? 1 : threadsFor(engine, machine, sharers);
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { FamilyMachine } from "../families/contract.ts";
+import { FILE_TYPES } from "../families/whisper/model-file.ts";
+import { engineOptions } from "../testing/kits/test-config.ts";
 import { localCapacity } from "./local-executor.ts";
 import { createModelNeeds } from "./model-needs.ts";
-import type { SharingMachine } from "./step-sharing.ts";
-import { FILE_TYPES } from "./whisper/whisper-model-file.ts";
 
 /** Whether steps of several chunks are made together, and what memory a chunk needs, by the machine and by the weights. */
 
@@ -14,8 +15,11 @@ const TYPE_OFFSET = 44;
 const WIDTH_OFFSETS = [12, 28];
 const HEADS_OFFSETS = [16, 32];
 const TEXT_LAYERS_OFFSET = 36;
-const MACHINE: SharingMachine = { engine: { precision: "fast", shared_steps: "auto" }, hasKernels: true };
-const withSettings = (changes: Partial<SharingMachine["engine"]>): SharingMachine => ({
+const MACHINE: FamilyMachine = {
+  engine: engineOptions(),
+  processorFlags: new Set(["avx2"]),
+};
+const withSettings = (changes: Partial<FamilyMachine["engine"]>): FamilyMachine => ({
   ...MACHINE,
   engine: { ...MACHINE.engine, ...changes },
 });
@@ -26,7 +30,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-const sharing = (machine: SharingMachine) => {
+const sharing = (machine: FamilyMachine) => {
   const needsOf = createModelNeeds(machine);
   return (of: Parameters<typeof needsOf>[0]) => {
     const { onProcessor = false, onGpu = false } = needsOf(of).sharing ?? {};
@@ -55,9 +59,9 @@ describe("steps of several chunks are made together", () => {
     (_, number) => expect(sharing(MACHINE)(model(headWith(number, 256)))).toBe("processor gpu"),
   );
 
-  const machines: [string, SharingMachine, string][] = [
+  const machines: [string, FamilyMachine, string][] = [
     ["with whisper.cpp's own code", withSettings({ precision: "exact" }), ""],
-    ["on a processor without AVX2", { ...MACHINE, hasKernels: false }, "gpu"],
+    ["on a processor without AVX2", { ...MACHINE, processorFlags: new Set() }, "gpu"],
     ["where the config says so", withSettings({ shared_steps: "auto" }), "processor gpu"],
     ["where the config leaves the GPU out", withSettings({ shared_steps: "cpu" }), "processor"],
     ["where the config allows none", withSettings({ shared_steps: "never" }), ""],

@@ -1,8 +1,8 @@
-import { engineOf } from "../domain/model.ts";
+import type { EngineOptions } from "../domain/engine-options.ts";
+import type { ModelNeeds } from "../families/contract.ts";
+import { FAMILIES, type Families } from "../families/families.ts";
+import { readProcessor } from "../native/processor.ts";
 import type { EngineModel } from "./protocol.ts";
-import type { ModelNeeds } from "./sizing.ts";
-import { type SharingMachine, stepSharing } from "./step-sharing.ts";
-import { readHead, type WhisperHead } from "./whisper/whisper-model-file.ts";
 
 /** A model as far as it decides what it needs of a machine. */
 export type SizedModel = Partial<Pick<EngineModel, "family" | "files" | "version">> & {
@@ -12,47 +12,29 @@ export type SizedModel = Partial<Pick<EngineModel, "family" | "files" | "version
 
 export type NeedsOf = (model: SizedModel) => ModelNeeds;
 
-/** A bound on memory: few models are installed at once, but they may change for years. */
-const MAX_FILES = 100;
+/** The settings of the engine, and the machine. */
+type NeedsOptions = {
+  engine: EngineOptions;
+  /** Instructions of the processor; left out: those of this machine. */
+  processorFlags?: ReadonlySet<string>;
+};
 
-/** Creates a function that says what a model needs. It reads the head of each model's file once. */
-export function createModelNeeds(machine: SharingMachine): NeedsOf {
+/** A bound on memory: few models are installed at once, but they may change for years. */
+const MAX_MODELS = 100;
+
+/** Creates a function that says what a model needs, as its family knows. It asks the family once for each model. */
+export function createModelNeeds(
+  { engine, processorFlags = readProcessor()?.flags ?? new Set() }: NeedsOptions,
+  families: Families = FAMILIES,
+): NeedsOf {
   const known = new Map<string, Omit<ModelNeeds, "bytes">>();
 
-  function needsOf(path: string): Omit<ModelNeeds, "bytes"> {
-    const head = readHead(path);
-    return head ? { ...memoryOf(head), sharing: stepSharing(head, machine) } : {};
-  }
-
   return ({ family, files, version, bytes = 0 }) => {
-    const path = files?.weights;
-    if (family === undefined || engineOf(family) !== "whisper" || path === undefined) return { bytes };
-    const key = `${version} ${path}`;
-    const found = known.get(key) ?? needsOf(path);
-    if (known.size >= MAX_FILES) known.clear();
+    if (family === undefined || files === undefined) return { bytes };
+    const key = JSON.stringify([family, version, files]);
+    const found = known.get(key) ?? families.of(family).needs(files, { engine, processorFlags });
+    if (known.size >= MAX_MODELS) known.clear();
     known.set(key, found);
     return { bytes, ...found };
   };
-}
-
-/** Positions of the caches. whisper.cpp fills them up to multiples of 256. */
-const CROSS_POSITIONS = 1536;
-const TEXT_POSITIONS = 512;
-/** Bytes of a key and a value, for each position, layer and dimension. */
-const CACHE_BYTES = 4;
-/** A second try decodes five samples at once. whisper.cpp then makes the cache of the text for seven, and keeps it. */
-const SAMPLES = 7;
-/** Buffers of the other graphs, with a long prompt. Measured, rounded up. */
-const FIXED_BUFFER_BYTES = 64 * 1024 ** 2;
-/** Buffers of the encoder's graphs. Measured: 98 KB with base, 101 with small, 90 with turbo; rounded up. */
-const ENCODER_BYTES_OF_WIDTH = 128 * 1024;
-
-/** Returns the most memory that a chunk needs beside the weights, and what it needs besides while it is encoded. */
-function memoryOf({
-  width,
-  textLayers,
-}: WhisperHead): Required<Pick<ModelNeeds, "stateBytes" | "encoderBytes">> {
-  const positions = CROSS_POSITIONS + SAMPLES * TEXT_POSITIONS;
-  const caches = width * textLayers * positions * CACHE_BYTES;
-  return { stateBytes: caches + FIXED_BUFFER_BYTES, encoderBytes: width * ENCODER_BYTES_OF_WIDTH };
 }

@@ -1,4 +1,4 @@
-import type { ModelFamilyName } from "../domain/model.ts";
+import { FAMILIES } from "../families/families.ts";
 import { EngineError, type EngineInfo } from "./protocol.ts";
 import { hostOptionsOf, type PoolOptions } from "./workers/pool.ts";
 import { createWorkerHost } from "./workers/worker-host.ts";
@@ -9,7 +9,7 @@ import { createWorkerHost } from "./workers/worker-host.ts";
  * @throws EngineError when no worker process can be started
  */
 export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineInfo> {
-  const host = createWorkerHost({ ...hostOptionsOf(options), opens: [PROBED_FAMILY] });
+  const host = createWorkerHost({ ...hostOptionsOf(options), opens: probedFamilies() });
   try {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -27,9 +27,6 @@ export async function probeEngine(options: PoolOptions, signal: AbortSignal): Pr
   }
 }
 
-/** The family whose library loads the GPU backends. */
-const PROBED_FAMILY: ModelFamilyName = "whisper";
-
 const PROBE_ATTEMPTS = 4;
 const NOTHING_FOUND: EngineInfo = {
   libraryVersion: "",
@@ -38,3 +35,10 @@ const NOTHING_FOUND: EngineInfo = {
   devices: [],
   backendFailures: [],
 };
+
+/** The family whose library loads the GPU backends. */
+const probedFamilies = (): string[] =>
+  FAMILIES.list
+    .filter(({ mayUseGpu }) => mayUseGpu)
+    .map(({ name }) => name)
+    .slice(0, 1);

@@ -1,7 +1,7 @@
 import type { DiarizeJob, DiarizeOutcome } from "../diarization/job.ts";
 import type { ChunkLimits } from "../domain/chunk.ts";
 import type { DevicePreference, EngineOptions } from "../domain/engine-options.ts";
-import type { ModelFamilyName, ModelFiles, ModelPart } from "../domain/model.ts";
+import type { ModelFiles, ModelPart } from "../domain/model.ts";
 import type { DescribedFile } from "../domain/model-hash.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
@@ -34,7 +34,7 @@ export type AudioRef = FileAudio | BytesAudio;
 export type EngineModel = {
   id: string;
   version: string;
-  family: ModelFamilyName;
+  family: string;
   files: ModelFiles;
   /** Hashes in the manifest. Executors on other machines find the model by them. */
   sha256?: string;
@@ -102,7 +102,7 @@ export type OnSpeechFound = (regions: SpeechRegion[]) => void;
  * What a worker process opens before it has started: the recognizer of a family, or the speech detector. It loads the
  * native libraries of these parts only.
  */
-export type WorkerPart = ModelFamilyName | "speech";
+export type WorkerPart = string | "speech";
 
 export type WorkerRequest =
   | {

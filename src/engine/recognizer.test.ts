@@ -2,19 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
+import type { ModelFiles } from "../domain/model.ts";
 import { mappedFiles } from "../e2e/processes.ts";
 import { pcmOf } from "../e2e/samples.ts";
+import type { ModelFamily } from "../families/contract.ts";
+import { FAMILIES as PRODUCT } from "../families/families.ts";
 import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
-import { familyOf } from "../pipeline/families/families.ts";
-import type { ModelFamily } from "../pipeline/families/family.ts";
-import {
-  SCRIPTED_FAMILY,
-  scriptedFamily,
-  scriptedFiles,
-  spawnScripted,
-} from "../testing/kits/scripted-recognizer.ts";
 import { engineOptions } from "../testing/kits/test-config.ts";
+import { SCRIPTED_FAMILY, scriptedFamily, scriptedFiles } from "../testing/scripted-family/family.ts";
+import { spawnScripted } from "../testing/scripted-family/recognizer.ts";
 import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./workers/worker-host.ts";
 
@@ -24,7 +20,7 @@ import { createWorkerHost, type HostOptions, type WorkerHost } from "./workers/w
  */
 
 type Family = {
-  name: ModelFamilyName;
+  name: string;
   family: ModelFamily;
   files: ModelFiles;
   /** The same model with a file that cannot be used. */
@@ -43,13 +39,13 @@ const hosts: WorkerHost[] = [];
 const FAMILIES: Family[] = [
   {
     name: "whisper",
-    family: familyOf("whisper"),
+    family: PRODUCT.of("whisper"),
     files: { weights: join(import.meta.dir, "../../models/demo.bin") },
     damaged: { weights: join(folder, "damaged/model.txt") },
   },
   {
     name: "nemo_ctc",
-    family: familyOf("nemo_ctc"),
+    family: PRODUCT.of("nemo_ctc"),
     files: {
       model: join(import.meta.dir, "../../models/tiny-ctc/model.onnx"),
       tokens: join(import.meta.dir, "../../models/tiny-ctc/tokens.txt"),
@@ -58,7 +54,7 @@ const FAMILIES: Family[] = [
   },
   {
     name: "omnilingual_ctc",
-    family: familyOf("omnilingual_ctc"),
+    family: PRODUCT.of("omnilingual_ctc"),
     files: {
       model: join(import.meta.dir, "../../models/tiny-ctc/raw/model.onnx"),
       tokens: join(import.meta.dir, "../../models/tiny-ctc/raw/tokens.txt"),

@@ -1,12 +1,12 @@
 import type { DevicePreference, EngineOptions } from "../domain/engine-options.ts";
-import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
+import type { ModelFiles } from "../domain/model.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "../native/native-files.ts";
 import type { ChunkThreads, EngineInfo } from "./protocol.ts";
 
 /**
  * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is a
- * `ModelFamily` of `pipeline/families/`.
+ * `ModelFamily` of `families/`.
  */
 export type Recognizer = {
   /** What the native library found on this machine. */
@@ -50,7 +50,7 @@ export type MachineCode = {
 
 /** Opens the recognizer of a family, and loads only the native library that it needs. */
 export type OpenRecognizer = (
-  family: ModelFamilyName,
+  family: string,
   nativeFiles: NativeFiles,
   code: MachineCode,
 ) => Promise<Recognizer>;

@@ -1,6 +1,6 @@
 import type { EngineOptions } from "../domain/engine-options.ts";
+import type { ModelNeeds } from "../families/contract.ts";
 import type { Machine } from "./machine.ts";
-import type { StepSharing } from "./step-sharing.ts";
 
 /** The machine and its GPU, as far as they decide how many chunks run side by side. */
 export type SizingInfo = Machine & {
@@ -56,21 +56,6 @@ const MAX_AUTO_GPU_LANES = 4;
  */
 const STATE_SHARE = 0.5;
 const STATE_FLOOR_BYTES = 150 * 1024 ** 2;
-/** What a model needs of a machine. */
-export type ModelNeeds = {
-  /** Size of the weights, which all chunks share. */
-  bytes: number;
-  /** Memory of a chunk beside the weights; left out: it is guessed from them. */
-  stateBytes?: number | undefined;
-  /**
-   * Memory that a chunk needs besides while it is encoded. Chunks on the processor borrow it, so that each lane has it
-   * once; on a GPU each chunk has its own. Left out: it is part of `stateBytes`.
-   */
-  encoderBytes?: number | undefined;
-  /** Where decoding steps of several chunks are made together; left out: nowhere. */
-  sharing?: StepSharing | undefined;
-};
-
 /** The share of free memory that models may use; the rest is for the operating system and everything else. */
 const USABLE_MEMORY = 0.7;
 

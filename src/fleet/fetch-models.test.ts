@@ -15,10 +15,8 @@ import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import { modelHashOf } from "../domain/model-hash.ts";
-import { checkCtcFiles } from "../engine/ctc/ctc-files.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import type { ChunkJob } from "../engine/protocol.ts";
-import { checkModelFile } from "../engine/whisper/whisper-model-file.ts";
 import { silentLog } from "../lib/log.ts";
 import { fetchingInto } from "../programs/fetched-models.ts";
 import { renderManifest } from "../services/models/model-manifest.ts";
@@ -171,7 +169,6 @@ describeFleet("a worker that fetches models (needs nats-server)", () => {
     mkdirSync(dataDir, { recursive: true });
     return createModelService({
       ...{ database, config: testConfig(), dataDir, log: silentLog, clock: manualClock() },
-      ...{ checkModelFile, checkCtcFiles },
     });
   }
 

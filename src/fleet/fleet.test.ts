@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import { pcmOf } from "../e2e/samples.ts";
+import { FAMILIES } from "../families/families.ts";
 import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
-import { familyOf } from "../pipeline/families/families.ts";
 import { sha256OfFile } from "../store/file-hash.ts";
 import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import { describeExecutor } from "../testing/kits/executor-contract.ts";
@@ -49,7 +49,7 @@ describeFleet("a fleet with a real messaging server (needs nats-server)", () => 
     name: "the fleet's executor, with whisper on a worker",
     async open() {
       const files = { good: model.files, bad: { weights: join(folder, "broken/weights.bin") } };
-      const pool = openLocal(folder, "whisper", familyOf("whisper"), files, spawnReal, nativeFiles);
+      const pool = openLocal(folder, "whisper", FAMILIES.of("whisper"), files, spawnReal, nativeFiles);
       const fleet = world.openControl({ lostAfterSeconds: 2 });
       const worker = await world.openWorker("one", { executor: pool.executor, installed: () => [model] });
       const { sha256 } = model;

@@ -1,6 +1,5 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { MODEL_FAMILIES } from "../domain/model.ts";
 import { RAW_CHANNELS, RAW_DEMUXERS, RAW_RATE_HZ } from "../domain/raw-formats.ts";
 import { printable } from "../lib/printable.ts";
 import { nestsDeeperThan } from "../lib/strict-json.ts";
@@ -46,7 +45,7 @@ const modelSchema = Type.Object({
   sha256,
   id: short,
   version: short,
-  family: Type.Union(MODEL_FAMILIES.map((family) => Type.Literal(family))),
+  family: Type.String({ pattern: "^[a-z0-9_]{1,64}$" }),
 });
 
 /** Asks for the recognition of one chunk. The audio is fetched from `audio.url`. */

@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import type { ChunkRegion } from "../domain/chunk.ts";
 import type { ModelDecoding } from "../domain/model.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
-import type { WhisperSettings } from "../domain/whisper-settings.ts";
-import { nemoCtcFamily } from "./families/ctc.ts";
-import type { ModelFamily } from "./families/family.ts";
-import { whisperFamily, whisperSettings } from "./families/whisper.ts";
+import type { ModelFamily } from "../families/contract.ts";
+import { nemoCtcFamily } from "../families/ctc/family.ts";
+import { whisperFamily, whisperSettings } from "../families/whisper/family.ts";
+import type { WhisperSettings } from "../families/whisper/settings.ts";
 import { type GuardTask, type Recognize, recognizeGuarded } from "./guarded-recognition.ts";
 
 const SECOND = 16_000;

@@ -6,7 +6,7 @@ import type { ChunkDoubts, Warning } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { createChunkEffort } from "./chunk-effort.ts";
 import { type Covered, joinedSpans, speechToTryAgain, withFound } from "./coverage.ts";
-import type { ModelFamily } from "./families/family.ts";
+import type { FamilyRules } from "./family-rules.ts";
 import { hasLoop, isNoSpeech, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
 import { lengthMs, spanOf } from "./spans.ts";
 import { spokenLanguages } from "./spoken-language.ts";
@@ -33,7 +33,7 @@ type Attempt = (
 /** What the chunks of a recording share. */
 export type GuardTask = {
   model: Pick<ModelManifest, "languages" | "decoding">;
-  family: ModelFamily;
+  family: FamilyRules;
   request: Pick<TranscriptionRequest, "language" | "mode" | "channelMode">;
   durationMs: number;
   /** Text of a lower confidence than the model's floor stays in the transcript; left out: it does not. */

@@ -9,9 +9,9 @@ import { createModelNeeds } from "../engine/model-needs.ts";
 import type { ChunkJob, EngineInfo } from "../engine/protocol.ts";
 import { chooseSizing, type SizingInfo } from "../engine/sizing.ts";
 import type { PoolStatus } from "../engine/workers/pool.ts";
+import { FAMILIES } from "../families/families.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { describeBroken } from "../native/cpu-variants.ts";
-import { familyOf } from "../pipeline/families/families.ts";
 import type { ModelService } from "../services/models/models.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
@@ -163,7 +163,7 @@ function jobOf(model: InstalledModel, pcmPath: string): Omit<ChunkJob, "sharers"
   const totalSamples = WINDOW_SECONDS * SAMPLE_RATE_HZ;
   const slices = [{ sourceStartSample: 0, samples: totalSamples, targetStartSample: 0 }];
   const language = model.languages[0]?.code ?? "en";
-  const family = familyOf(model.family);
+  const family = FAMILIES.of(model.family);
   return {
     model,
     audio: { pcmPath, slices, totalSamples },

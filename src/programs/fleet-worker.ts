@@ -2,9 +2,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
-import { checkCtcFiles } from "../engine/ctc/ctc-files.ts";
 import { openEngine } from "../engine/open-engine.ts";
-import { checkModelFile } from "../engine/whisper/whisper-model-file.ts";
 import { readFleetFile } from "../fleet/fleet-folder.ts";
 import { preparingCodeOf } from "../fleet/job-id.ts";
 import { type FleetWorker, openWorker } from "../fleet/worker/open-worker.ts";
@@ -47,7 +45,7 @@ export async function openFleetWorker(
   const preparingFolder = join(dataDir, "preparing");
   rmSync(preparingFolder, { recursive: true, force: true });
   const models = await createModelService({
-    ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
+    ...{ database, config, dataDir, log, clock },
     // The control plane distinguishes speakers.
     carriedModels: await extractCarriedModels(dataDir, { nets: false }),
   });

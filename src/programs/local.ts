@@ -9,17 +9,15 @@ import { rawFormatOfName } from "../domain/raw-formats.ts";
 import type { Reading } from "../domain/reading.ts";
 import type { TranscriptionResult } from "../domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "../domain/transcription.ts";
-import { checkCtcFiles } from "../engine/ctc/ctc-files.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/open-engine.ts";
-import { checkModelFile } from "../engine/whisper/whisper-model-file.ts";
 import { peakMemoryOfChildren } from "../engine/workers/child-memory.ts";
+import { FAMILIES } from "../families/families.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { silentLog } from "../lib/log.ts";
 import { RegularFileError, statRegularFile } from "../lib/regular-file.ts";
 import { makeScratch, removeScratch } from "../lib/scratch.ts";
-import { familyOf } from "../pipeline/families/families.ts";
 import { type Format, renderResult } from "../pipeline/render.ts";
 import { createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import type { RecognitionTools } from "../recognition/context.ts";
@@ -170,8 +168,6 @@ export async function openLocalParts(options: LocalOptions) {
     dataDir,
     log: silentLog,
     clock,
-    checkModelFile,
-    checkCtcFiles,
   });
   const close = async () => {
     await engine.close();
@@ -240,7 +236,7 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
     },
     clock,
     log: silentLog,
-    familyOf,
+    familyOf: FAMILIES.of,
     speakerWeights: parts.models.speakerWeights,
     maxDurationMs: config.limits.max_duration_seconds * 1000,
     mostAttempts: config.engine.chunk_attempts,

@@ -1,10 +1,10 @@
-import type { InstalledModel, ModelFamilyName, SpeakerWeights } from "../domain/model.ts";
+import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
 import type { Reading } from "../domain/reading.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { ModelFamily } from "../pipeline/families/family.ts";
+import type { FamilyRules } from "../pipeline/family-rules.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 
 /** A recording, and the folder of its decoded audio. */
@@ -61,7 +61,7 @@ export type RecognitionTools = {
   /** Adds the fields that name the recording to each line. */
   log: Log;
   /** Returns the family of a model by the family's name. */
-  familyOf: (name: ModelFamilyName) => ModelFamily;
+  familyOf: (name: string) => FamilyRules;
   /** Returns the pairs of nets that distinguish speakers, in the order in which they are tried; none: the built-in method. */
   speakerWeights: () => readonly SpeakerWeights[];
   /** Longest recording that is decoded. A verified recording may be longer. */

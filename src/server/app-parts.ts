@@ -2,18 +2,16 @@ import { existsSync, mkdirSync } from "node:fs";
 import { createDecoderPlaces, type DecoderPlaces } from "../admission/decoder-places.ts";
 import type { Config } from "../config/schema.ts";
 import type { InstalledModel } from "../domain/model.ts";
-import { checkCtcFiles } from "../engine/ctc/ctc-files.ts";
 import type { Engine } from "../engine/engine.ts";
 import { measureMachine } from "../engine/machine.ts";
 import { openEngine } from "../engine/open-engine.ts";
 import { chooseSpeechWorkers } from "../engine/sizing.ts";
-import { checkModelFile } from "../engine/whisper/whisper-model-file.ts";
+import { FAMILIES } from "../families/families.ts";
 import type { Fleet, OpenFleetOptions } from "../fleet/control/open-fleet.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import type { Log } from "../lib/log.ts";
 import { DAY_MS } from "../lib/time.ts";
-import { familyOf } from "../pipeline/families/families.ts";
 import { createScheduler, type Scheduler } from "../scheduler/scheduler.ts";
 import { createSweeper, type Sweeper } from "../scheduler/sweep.ts";
 import { createVerification, type Verification } from "../scheduler/verify.ts";
@@ -193,7 +191,7 @@ export async function openServices(
   const { ages, access } = trust;
   const credit = createCreditService({ database, clock, config });
   const models = await createModelService({
-    ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
+    ...{ database, config, dataDir, log, clock },
     ...(embeddedModel === undefined ? {} : { carriedModels: { models: [embeddedModel], problems: [] } }),
   });
   const receipts = createReceiptService({ database, clock, dataDir });
@@ -324,14 +322,14 @@ function openScheduler(
       speechPlaces,
       elsewherePlaces,
       transcriptions,
-      familyOf,
+      familyOf: FAMILIES.of,
       dataDir,
     },
     commit,
     findModel: (id) => models.find(id),
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
-    windowMs: () => familyOf(models.findDefault()?.family ?? "whisper").windowMs,
+    windowMs: () => FAMILIES.of(models.findDefault()?.family ?? FAMILIES.standard.name).windowMs,
     weightBytes: () => models.findDefault()?.bytes ?? 0,
     capacity: engine.capacity(models.findDefault() ?? models.list()[0] ?? { bytes: 0 }),
   });

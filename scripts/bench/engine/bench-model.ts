@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from "node:fs";
-import { expectedTensors, F16 } from "../../../src/engine/whisper/whisper-model-file.ts";
+import { expectedTensors, F16 } from "../../../src/families/whisper/model-file.ts";
 import { BENCH_SHAPES, type BenchShape } from "./shapes.ts";
 
 const HEAD_WIDTH = 64;

@@ -1,4 +1,4 @@
-import { F16, type TensorSizes } from "../../../src/engine/whisper/whisper-model-file.ts";
+import { F16, type TensorSizes } from "../../../src/families/whisper/model-file.ts";
 
 /** Shapes of Whisper's models. */
 export const BENCH_SHAPES = {

@@ -7,10 +7,8 @@ export async function openModels(
   context: CliContext,
   tryOutModel?: ModelServiceDeps["tryOutModel"],
 ): Promise<ModelService> {
-  const [{ createModelService }, { checkModelFile }, { checkCtcFiles }, services] = await Promise.all([
+  const [{ createModelService }, services] = await Promise.all([
     import("../../services/models/models.ts"),
-    import("../../engine/whisper/whisper-model-file.ts"),
-    import("../../engine/ctc/ctc-files.ts"),
     context.openServices(),
   ]);
   const { database, config, dataDir, log, clock } = services;
@@ -22,8 +20,6 @@ export async function openModels(
     dataDir,
     log,
     clock,
-    checkModelFile,
-    checkCtcFiles,
     // Native code comes from the data directory, and runs as its owner.
     ...(tryOutModel ? { tryOutModel: (model) => asUser(owner, () => tryOutModel(model)) } : {}),
     tryOutSpeakerWeights: async (weights) => {

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { FAMILIES } from "../../families/families.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
 import { isCt2Folder } from "../../model-import/ctranslate2.ts";
 import {
@@ -10,28 +11,23 @@ import {
 } from "../../model-import/import-process.ts";
 import { type CardHint, readCardHint } from "../../model-import/model-card.ts";
 import type { WeightType } from "../../model-import/quantise.ts";
-import { isCtcFolder } from "../../services/models/folder-adding.ts";
-import { ggmlSource, invalidFile, type ModelSource } from "../../services/models/models.ts";
+import { givenSource, invalidFile, type ModelSource } from "../../services/models/models.ts";
 import { CommandError } from "../frame/context.ts";
 
 export type SourceOptions = {
   /** The type of the weights; left out: f16 of a checkpoint, and a ggml file as it is. */
   quantise?: WeightType;
   reserveBytes: number;
-  /** Refuses a ggml file that the engine could not use. */
-  checkModelFile: (path: string) => unknown;
-  /** Refuses the files of a CTC model that the engine could not use. */
-  checkCtcFiles: (modelPath: string, tokensPath: string) => unknown;
   onProgress: (done: number) => void;
   onImported: (imported: StagedImport) => void;
 };
 
-/** A form in which weights come. The first kind that recognizes a path is taken. */
-type SourceKind = {
+/** A form of weights from which a model's file is made. The first kind that recognizes a path is taken. */
+type ImportedKind = {
   /** For people, with its article. */
   name: string;
+  kind: ImportJob["kind"];
   recognizes: (path: string) => boolean;
-  open: (path: string, options: SourceOptions) => FoundSource;
 };
 
 /** A source, and what an admin may want to know of it. */
@@ -48,39 +44,19 @@ export type FoundSource = {
   rehearse: (directory: string) => Promise<{ bytes: number; sha256: string } | undefined>;
 };
 
-const KINDS: readonly SourceKind[] = [
-  {
-    name: "the folder of a CTC model",
-    recognizes: isCtcFolder,
-    open: (path, { checkCtcFiles }) => ({
-      kind: "the folder of a CTC model",
-      name: basename(resolve(path)),
-      added: path,
-      check: () => void checkCtcFiles(join(path, "model.onnx"), join(path, "tokens.txt")),
-      rehearse: async () => undefined,
-    }),
-  },
+const IMPORTED: readonly ImportedKind[] = [
   {
     name: "a CTranslate2 folder",
+    kind: "folder",
     recognizes: (path) => isFolder(path) && isCt2Folder({ path }),
-    open: (path, options) => importSource("a CTranslate2 folder", "folder", path, options),
   },
-  {
-    name: "a Hugging Face folder",
-    recognizes: isFolder,
-    open: (path, options) => importSource("a Hugging Face folder", "folder", path, options),
-  },
+  { name: "a Hugging Face folder", kind: "folder", recognizes: isFolder },
   {
     name: "an OpenAI checkpoint",
+    kind: "openai",
     recognizes: (path) => /\.pth?$/i.test(path) || isTorchFile(path),
-    open: (path, options) => importSource("an OpenAI checkpoint", "openai", path, options),
   },
-  {
-    name: "a ZIP with a model's folder",
-    recognizes: isZip,
-    open: (path, options) => importSource("a ZIP with a model's folder", "zip", path, options),
-  },
-  { name: "a ggml file", recognizes: () => true, open: openGgml },
+  { name: "a ZIP with a model's folder", kind: "zip", recognizes: isZip },
 ];
 
 /**
@@ -92,9 +68,13 @@ export function findSource(path: string, options: SourceOptions): FoundSource {
   // The file may be one that only the user who runs this can read.
   return asOwnerOf(path, () => {
     if (!existsSync(path)) throw new CommandError("not_found", `there is no file ${path}`);
-    const kind = KINDS.find(({ recognizes }) => recognizes(path));
-    if (!kind) throw new CommandError("usage", `${path} is nothing that can be added`);
-    return kind.open(path, options);
+    // A folder with the files of a model is taken as it is. One file may be a checkpoint, which a family would take for its own.
+    const found = FAMILIES.given(path);
+    if (found?.family.roles) return openGiven(found);
+    const imported = IMPORTED.find(({ recognizes }) => recognizes(path));
+    return imported
+      ? importSource(imported.name, imported.kind, path, options)
+      : openModelFile(path, options);
   });
 }
 
@@ -129,19 +109,21 @@ function beginningOf(path: string, length: number): string {
   }
 }
 
-/** Opens a ggml file, to be taken as it is or with smaller weights. */
-export function openGgml(path: string, options: Omit<SourceOptions, "checkCtcFiles">): FoundSource {
-  const source = ggmlSource(path, options.checkModelFile);
+type Found = NonNullable<ReturnType<typeof FAMILIES.given>>;
+
+/** Opens the files of a model, to be taken as they are. */
+function openGiven({ family, model }: Found): FoundSource {
+  const added = givenSource(family, model);
+  return { kind: added.kind, name: added.name, added, check: added.check, rehearse: async () => undefined };
+}
+
+/** Opens a file that is a model, to be taken as it is or with smaller weights. */
+export function openModelFile(path: string, options: SourceOptions): FoundSource {
+  const found = FAMILIES.given(path);
+  if (!found) throw new CommandError("usage", `${path} is nothing that can be added`);
+  const source = openGiven(found);
   const { quantise } = options;
-  if (quantise === undefined) {
-    return {
-      kind: source.kind,
-      name: source.name,
-      added: source,
-      check: source.check,
-      rehearse: async () => undefined,
-    };
-  }
+  if (quantise === undefined || !found.family.canQuantise) return source;
   const importing = importSource(source.kind, "ggml", path, { ...options, quantise });
   const name = nameWithType(source.name, quantise);
   return {
@@ -163,7 +145,7 @@ function importSource(
   kindName: string,
   kind: ImportJob["kind"],
   path: string,
-  { quantise, reserveBytes, onProgress, onImported }: Omit<SourceOptions, "checkCtcFiles">,
+  { quantise, reserveBytes, onProgress, onImported }: SourceOptions,
 ): ImportedSource {
   const type = quantise ?? "f16";
   const source = resolve(path);

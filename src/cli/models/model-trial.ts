@@ -1,16 +1,16 @@
 import type { Config } from "../../config/schema.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
-import { engineOf, type InstalledModel } from "../../domain/model.ts";
+import type { InstalledModel } from "../../domain/model.ts";
 import type { Recognition, RecognizedSegment, RecognizerSettings } from "../../domain/recognition.ts";
 import type { Warning } from "../../domain/result.ts";
 import { isFailedTrial, type TrialVerdict } from "../../domain/trial.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { EngineError } from "../../engine/protocol.ts";
 import { peakMemoryOfChildren } from "../../engine/workers/child-memory.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import { layoutChunk } from "../../pipeline/chunk-audio.ts";
-import { familyOf } from "../../pipeline/families/families.ts";
 import { recognizeGuarded } from "../../pipeline/guarded-recognition.ts";
 import { hasLoop } from "../../pipeline/guards.ts";
 import type { LetterChoice } from "../../pipeline/letter-conversion.ts";
@@ -97,8 +97,8 @@ async function tryAll(engine: Engine, model: InstalledModel): Promise<TrialRepor
   await refuseUseless(trial, languages);
   const notTried = model.languages.map(({ code }) => code).filter((code) => !isTried(languages, code));
   const speech = await bestSpeech(languages, first.code);
-  // Each language of a CTC model has its own tokens, and a wrong span must not wait for the first customer.
-  if (engineOf(model.family) !== "whisper")
+  // A wrong part must not wait for the first customer.
+  if (FAMILIES.of(model.family).trial.hasLanguageParts)
     for (const code of notTried) await hearOnce(trial, { ...speech, language: code });
   return {
     timesRealTime: await measureSpeed(trial, speech),
@@ -155,7 +155,7 @@ async function trySample(trial: Trial, { language, voice, said, file }: Sample):
 
 /**
  * Refuses a model that is of no use in any sample. Weights for one language may fail with its synthetic voice, so
- * Whisper's models are tried with a person's English first, whatever languages they are said to know.
+ * models that know English in any case are tried with a person's first.
  *
  * @throws Error with the reason
  */
@@ -163,17 +163,17 @@ async function refuseUseless(trial: Trial, languages: readonly LanguageTrial[]):
   const outcomes = [...languages];
   if (refusalOf(outcomes, undefined) === undefined) return;
   const [person] = SAMPLES;
-  const isWhisper = engineOf(trial.model.family) === "whisper";
-  if (isWhisper && !isTried(outcomes, person.language)) outcomes.push(await trySample(trial, person));
+  const { knowsEnglish } = FAMILIES.of(trial.model.family).trial;
+  if (knowsEnglish && !isTried(outcomes, person.language)) outcomes.push(await trySample(trial, person));
   if (refusalOf(outcomes, undefined) === undefined) return;
-  throw new Error(refusalOf(outcomes, isWhisper && (await isBetterUntimed(trial, outcomes))));
+  throw new Error(refusalOf(outcomes, await isBetterUntimed(trial, outcomes)));
 }
 
 /** Reports whether the model does better without timestamps, with which some weights were not trained. */
 async function isBetterUntimed(trial: Trial, outcomes: readonly LanguageTrial[]): Promise<boolean> {
-  const { decoding } = trial.model;
-  if (decoding.whisper?.timestamps === false) return false;
-  const untimed = { ...decoding, whisper: { ...decoding.whisper, timestamps: false } };
+  const { family, decoding } = trial.model;
+  const untimed = FAMILIES.of(family).trial.withoutTimestamps?.(decoding);
+  if (!untimed) return false;
   for (const sample of SAMPLES) {
     if (!isTried(outcomes, sample.language)) continue;
     const { verdict } = await trySample({ ...trial, model: { ...trial.model, decoding: untimed } }, sample);
@@ -194,7 +194,7 @@ async function bestSpeech(languages: readonly LanguageTrial[], otherwise: string
 /** Measures the speed with one pass over a chunk of full length. @returns undefined when the time was over first */
 async function measureSpeed(trial: Trial, { language, pcm }: Sound): Promise<number | undefined> {
   const { family, decoding } = trial.model;
-  const chunk = repeatSpeech(pcm, decoding.maxChunkMs ?? familyOf(family).maxChunkMs);
+  const chunk = repeatSpeech(pcm, decoding.maxChunkMs ?? FAMILIES.of(family).maxChunkMs);
   const startedAt = performance.now();
   const heard = await hearOnce(trial, { language, pcm: chunk });
   if (heard === undefined) return undefined;
@@ -207,7 +207,7 @@ async function hearOnce(
   { language, pcm }: Sound,
 ): Promise<readonly RecognizedSegment[] | undefined> {
   const { model } = trial;
-  const family = familyOf(model.family);
+  const family = FAMILIES.of(model.family);
   const settings = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
   const recognition = await withinLimit(trial, (signal) => recognize(trial, pcm, settings, signal));
   const { inOwnLetters = (text: string) => text } = family;
@@ -233,7 +233,7 @@ async function hearGuarded(trial: Trial, { language, pcm }: Sound, signal: Abort
   const modes = model.languages.find(({ code }) => code === language)?.modes ?? [];
   const mode = modes.includes("native") ? "native" : (modes[0] ?? "native");
   const task = {
-    ...{ model, family: familyOf(model.family), durationMs: (1000 * pcm.length) / SAMPLE_RATE_HZ },
+    ...{ model, family: FAMILIES.of(model.family), durationMs: (1000 * pcm.length) / SAMPLE_RATE_HZ },
     request: { language, mode, channelMode: "mix" as const },
   };
   const chunk = { channel: 0, regions: [{ startSample: 0, endSample: pcm.length }] };
@@ -255,7 +255,7 @@ async function recognize(
   signal: AbortSignal,
 ): Promise<Recognition> {
   const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-  const { windowMs } = familyOf(model.family);
+  const { windowMs } = FAMILIES.of(model.family);
   const audio = { pcm: bytes, totalSamples: pcm.length };
   const job = { ...{ model, windowMs, audio, settings }, sharers: 1, isAlone: true };
   try {

@@ -1,8 +1,9 @@
 import { type Command, Option } from "commander";
-import { CTC_FEATURES } from "../../domain/ctc-settings.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { Mode } from "../../domain/transcription.ts";
+import { CTC_FEATURES } from "../../families/ctc/settings.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { toInstalledModel } from "../../http/console/views.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
@@ -140,16 +141,10 @@ async function addModel(context: CliContext, path: string, options: AddArguments
       return findingsOf(trial);
     };
     const service = await openModels(context, options.trial ? tryModel : undefined);
-    const [{ findSource }, { checkModelFile }, { checkCtcFiles }] = await Promise.all([
-      import("./model-sources.ts"),
-      import("../../engine/whisper/whisper-model-file.ts"),
-      import("../../engine/ctc/ctc-files.ts"),
-    ]);
+    const { findSource } = await import("./model-sources.ts");
     const source = findSource(path, {
       ...(options.quantise === undefined ? {} : { quantise: options.quantise }),
       reserveBytes: context.loadConfig().config.storage.reserve_bytes,
-      checkModelFile,
-      checkCtcFiles,
       onProgress: progress.update,
       onImported: (imported) => {
         progress.close();
@@ -196,11 +191,12 @@ function toModelOptions(options: AddArguments): AddModelOptions {
   const texts = Object.entries({ id, name, licence, source, notice, sha256, features }).filter(
     ([, value]) => value !== undefined,
   );
+  const untimed = FAMILIES.standard.trial.withoutTimestamps?.({});
   return {
     ...(Object.fromEntries(texts) as AddModelOptions),
     ...(given ? { languages: given.map((one) => ({ ...(modes ? { modes } : {}), ...one })) } : {}),
     ...(modelVersion === undefined ? {} : { version: modelVersion }),
-    ...(timestamps ? {} : { decoding: { whisper: { timestamps: false } } }),
+    ...(timestamps || !untimed ? {} : { decoding: untimed }),
   };
 }
 

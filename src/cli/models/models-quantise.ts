@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { engineOf, fileOf, type InstalledModel } from "../../domain/model.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { toInstalledModel } from "../../http/console/views.ts";
 import type { WeightType } from "../../model-import/quantise.ts";
 import type { AddModelOptions } from "../../services/models/models.ts";
@@ -47,17 +48,17 @@ async function quantise(
   const service = await openModels(context, options.trial ? tryModel : undefined);
   const model = service.find(id);
   if (!model) throw new CommandError("not_found", `there is no model ${id}`);
-  if (engineOf(model.family) !== "whisper") {
-    throw new CommandError("usage", `${id} is not a Whisper model; only those can be quantised`);
+  if (!FAMILIES.of(model.family).canQuantise) {
+    const able = FAMILIES.list.filter(({ canQuantise }) => canQuantise).map(({ title }) => title);
+    throw new CommandError(
+      "usage",
+      `${id} is not a ${able.join(" or ")} model; only those can be quantised`,
+    );
   }
-  const [{ nameWithType, openGgml }, { checkModelFile }] = await Promise.all([
-    import("./model-sources.ts"),
-    import("../../engine/whisper/whisper-model-file.ts"),
-  ]);
-  const source = openGgml(fileOf(model.files, "weights"), {
+  const { nameWithType, openModelFile } = await import("./model-sources.ts");
+  const source = openModelFile(FAMILIES.mainFile(model), {
     quantise: options.to,
     reserveBytes: context.loadConfig().config.storage.reserve_bytes,
-    checkModelFile,
     onProgress: progress.update,
     onImported: (imported) => {
       progress.close();

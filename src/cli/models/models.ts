@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { engineOf, type InstalledModel } from "../../domain/model.ts";
+import type { InstalledModel } from "../../domain/model.ts";
 import { describeVerdicts, noticeOf } from "../../domain/trial.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { toInstalledModel } from "../../http/console/views.ts";
 import type { MeasuredFigures, ModelService } from "../../services/models/models.ts";
 import type { SpeakerWeightKind } from "../../services/models/speaker-weights.ts";
@@ -187,7 +188,7 @@ function fieldsOf(model: InstalledModel): [string, string][] {
     ["Name", model.name],
     ["Version", model.version],
     ["Languages", model.languages.map(({ code, modes }) => `${code} (${modes.join(", ")})`).join("; ")],
-    ["Engine", `${engineOf(model.family)} (${model.family})`],
+    ["Engine", `${FAMILIES.of(model.family).engine} (${model.family})`],
     ["Licence", model.licence],
     ["Source", model.source],
     ["Notice", model.notice ?? "–"],

@@ -1,5 +1,6 @@
-import { engineOf, type InstalledModel } from "../../domain/model.ts";
-import { type LetterChoice, letterChoicesOf } from "../../pipeline/letter-conversion.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import { FAMILIES } from "../../families/families.ts";
+import type { LetterChoice } from "../../pipeline/letter-conversion.ts";
 import { characterErrorRate } from "./trial-verdict.ts";
 
 /** Fewer errors than this share of the characters are no reason for a choice: a sample is one sentence. */
@@ -31,10 +32,10 @@ export async function bestLetters(
 ): Promise<LetterChoice | undefined> {
   const { letters, decoderLanguage } = model.languages.find(({ code }) => code === language) ?? {};
   const isChosen = letters !== undefined || decoderLanguage !== undefined;
-  if (isChosen || engineOf(model.family) !== "whisper") return undefined;
+  if (isChosen) return undefined;
   let best: LetterChoice | undefined;
   let mostErrors = characterErrorRate(said, heard, language) - CLEARLY_FEWER;
-  for (const choice of letterChoicesOf(language, model.decoding.whisper?.acceptsPrompt !== false)) {
+  for (const choice of FAMILIES.of(model.family).trial.letterChoices?.(language, model.decoding) ?? []) {
     const text = await hear(withLetters(model, language, choice));
     if (text === undefined) break;
     const errors = characterErrorRate(said, text, language);

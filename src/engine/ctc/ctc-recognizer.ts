@@ -1,6 +1,7 @@
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
-import type { CtcSettings } from "../../domain/ctc-settings.ts";
 import { fileOf } from "../../domain/model.ts";
+import { CTC_FAMILIES, type CtcModelInfo, checkCtcFiles } from "../../families/ctc/model-files.ts";
+import type { CtcSettings } from "../../families/ctc/settings.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import {
   CTC_INPUT,
@@ -12,7 +13,6 @@ import {
 } from "../../native/onnx/onnx-addon.ts";
 import { requireProcessor } from "../devices.ts";
 import type { Recognizer } from "../recognizer.ts";
-import { type CtcFamilyName, type CtcModelInfo, checkCtcFiles } from "./ctc-files.ts";
 import { segmentsOf, writtenTokens } from "./ctc-text.ts";
 
 /** Time between two frames of features. */
@@ -24,7 +24,7 @@ const SAMPLE_MS = 1000 / SAMPLE_RATE_HZ;
  *
  * @throws Error when its libraries do not load
  */
-export function openCtcRecognizer(family: CtcFamilyName, nativeFiles: NativeFiles): Recognizer {
+export function openCtcRecognizer(family: string, nativeFiles: NativeFiles): Recognizer {
   const { addon, version } = loadOnnx(nativeFiles);
   return {
     info: {
@@ -72,7 +72,7 @@ async function tryOut(addon: OnnxAddon, session: OnnxSession, info: CtcModelInfo
   if (Math.abs(ids.length - inputFrames / factor) > FRAME_TOLERANCE) {
     const found = Math.round(inputFrames / Math.max(1, ids.length));
     throw new Error(
-      `the model makes ${ids.length} frames of ${inputFrames}: its ${info.family === "nemo_ctc" ? "subsampling_factor" : "factor"} is ${factor} and should be about ${found}`,
+      `the model makes ${ids.length} frames of ${inputFrames}: its ${info.family === CTC_FAMILIES.nemo ? "subsampling_factor" : "factor"} is ${factor} and should be about ${found}`,
     );
   }
   if (ids.includes(-1)) throw new Error("the model writes scores that are no numbers");
@@ -104,13 +104,13 @@ async function recognize(
   const sound = longEnough(samples);
   const run = addon.run(session, sound, inputOf(info, settings), bins, allowed);
   const best = await finishRun(addon, run, signal);
-  const frameMs = factor * (info.family === "nemo_ctc" ? FEATURE_MS : SAMPLE_MS);
+  const frameMs = factor * (info.family === CTC_FAMILIES.nemo ? FEATURE_MS : SAMPLE_MS);
   const audioMs = (samples.length * 1000) / SAMPLE_RATE_HZ;
   return segmentsOf(writtenTokens(best, blank), tokens, { frameMs, audioMs, language });
 }
 
 function inputOf({ family }: CtcModelInfo, { features }: CtcSettings): number {
-  return family === "nemo_ctc" ? CTC_INPUT[features] : CTC_INPUT.samples;
+  return family === CTC_FAMILIES.nemo ? CTC_INPUT[features] : CTC_INPUT.samples;
 }
 
 /**

@@ -2,11 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { CtcFeatures, CtcSettings } from "../../domain/ctc-settings.ts";
-import type { ModelFamilyName } from "../../domain/model.ts";
 import type { RecognizedSegment } from "../../domain/recognition.ts";
+import type { CtcFeatures, CtcSettings } from "../../families/ctc/settings.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { extractNativeFiles } from "../../native/native-files.ts";
-import { familyOf } from "../../pipeline/families/families.ts";
 import { engineOptions } from "../../testing/kits/test-config.ts";
 import { RAW_CTC, separation, TINY_CTC, tinyRecordings } from "../../testing/makers/tiny-ctc.ts";
 import { createWorkerHost, type WorkerHost } from "../workers/worker-host.ts";
@@ -18,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), "shruti-ctc-"));
 const hosts: WorkerHost[] = [];
 let host: WorkerHost;
 
-async function openHost(model: string, family: ModelFamilyName = "nemo_ctc"): Promise<WorkerHost> {
+async function openHost(model: string, family: string = "nemo_ctc"): Promise<WorkerHost> {
   const nativeFiles = await extractNativeFiles(folder);
   const files = { model: join(model, "model.onnx"), tokens: join(model, "tokens.txt") };
   const opened = createWorkerHost({
@@ -60,7 +59,7 @@ async function recognize(
 
 const textOf = (segments: readonly RecognizedSegment[]) => segments.map(({ text }) => text).join(" ");
 
-const ENGINES: [family: ModelFamilyName, kind: string, folder: string][] = [
+const ENGINES: [family: string, kind: string, folder: string][] = [
   ["nemo_ctc", "nemoCtc", TINY_CTC],
   ["omnilingual_ctc", "omnilingual", RAW_CTC],
 ];
@@ -106,7 +105,7 @@ test("tokens with letters of other scripts are not written by a model without a 
     ["en", /\p{Script=Devanagari}/u],
     ["ta", /[a-z]|\p{Script=Devanagari}/u],
   ] as const) {
-    const settings = familyOf("omnilingual_ctc").settingsFor(
+    const settings = FAMILIES.of("omnilingual_ctc").settingsFor(
       { language, mode: "native" },
       model,
     ) as CtcSettings;

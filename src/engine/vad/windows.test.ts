@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pcmOf, utterancesIn } from "../../e2e/samples.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { extractNativeFiles, type NativeFiles } from "../../native/native-files.ts";
 import { layoutChunk } from "../../pipeline/chunk-audio.ts";
 import { chunkLimits } from "../../pipeline/chunks.ts";
-import { familyOf } from "../../pipeline/families/families.ts";
 import { packChunks } from "../../testing/makers/pack-chunks.ts";
 import { openVad } from "./vad.ts";
 
@@ -42,7 +42,7 @@ function denseSpeech(seconds: number): Int16Array {
   return dense;
 }
 
-const { maxChunkMs, windowMs } = familyOf("whisper");
+const { maxChunkMs, windowMs } = FAMILIES.of("whisper");
 
 test.each([
   [30, 1],

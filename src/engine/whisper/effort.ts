@@ -1,5 +1,5 @@
 import { languageOf, type Script } from "../../domain/languages.ts";
-import type { WhisperHead } from "./whisper-model-file.ts";
+import type { WhisperHead } from "../../families/whisper/model-file.ts";
 
 /**
  * What recognition costs, in decoding steps: a step writes a token. Steps do not depend on the machine and on what else

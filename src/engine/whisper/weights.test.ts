@@ -3,13 +3,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, wordsIn } from "../../e2e/samples.ts";
+import { FILE_TYPES } from "../../families/whisper/model-file.ts";
 import { variantName } from "../../native/cpu-variants.ts";
 import { readProcessor } from "../../native/processor.ts";
 import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
 import { disassemble, fileOffset, functionOffset } from "../../testing/makers/elf.ts";
 import { openWideModel } from "../../testing/makers/wide-model.ts";
 import type { Heard } from "../../testing/programs/whisper-test-child.ts";
-import { FILE_TYPES } from "./whisper-model-file.ts";
 
 /** Tests every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
 

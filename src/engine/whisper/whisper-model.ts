@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
-import type { WhisperSettings } from "../../domain/whisper-settings.ts";
+import { checkModelFile, type ModelFileInfo } from "../../families/whisper/model-file.ts";
+import type { WhisperSettings } from "../../families/whisper/settings.ts";
 import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
 import { requireSpace, TRIAL_SAMPLES, tryOut } from "../gpu-trial.ts";
 import type { ComputeDevice } from "../protocol.ts";
 import { charactersWithout } from "./characters.ts";
-import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 import { toSegments, type WhisperSegment } from "./whisper-segments.ts";
 import { WINDOW_FRAMES, windowFrames } from "./window.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Precision } from "../../domain/engine-options.ts";
+import { FAMILIES } from "../../families/families.ts";
 import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
-import { familyOf } from "../../pipeline/families/families.ts";
 import { engineOptions } from "../../testing/kits/test-config.ts";
 import type { Whisper } from "./whisper.ts";
 import { loadWhisperModel } from "./whisper-model.ts";
@@ -41,7 +41,7 @@ async function askedFor(seconds: number, precision: Precision, own: { timestamps
   const language = { code: "hi", name: "Hindi", modes: ["native" as const] };
   const model = { languages: [language], decoding: { whisper: own } };
   const settings = {
-    ...familyOf("whisper").settingsFor({ language: "hi", mode: "native" }, model),
+    ...FAMILIES.of("whisper").settingsFor({ language: "hi", mode: "native" }, model),
     effort: { ofMs: 1000 * seconds, most: 2.5 },
   };
   const { signal } = new AbortController();

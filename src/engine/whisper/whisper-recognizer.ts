@@ -1,17 +1,17 @@
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { DevicePreference } from "../../domain/engine-options.ts";
 import { fileOf } from "../../domain/model.ts";
-import type { WhisperSettings } from "../../domain/whisper-settings.ts";
+import { readHead } from "../../families/whisper/model-file.ts";
+import type { WhisperSettings } from "../../families/whisper/settings.ts";
+import { stepSharing, usesOwnKernels } from "../../families/whisper/step-sharing.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import { chooseDevice } from "../devices.ts";
 import type { MachineCode, Recognizer } from "../recognizer.ts";
-import { stepSharing, usesOwnKernels } from "../step-sharing.ts";
 import { encodingInSteps, stepsOfSpeech } from "./effort.ts";
 import { recognizeUntimed } from "./untimed.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
-import { readHead } from "./whisper-model-file.ts";
 import { windowFrames } from "./window.ts";
 
 /** The decoder notices after a step, with all of its samples, that nothing is left. */
@@ -44,7 +44,8 @@ export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "en
     async load(files, preference) {
       const weights = fileOf(files, "weights");
       const head = readHead(weights);
-      const sharesSteps = head !== undefined && stepSharing(head, { engine }).onGpu;
+      const sharesSteps =
+        head !== undefined && stepSharing(head, { engine, processorFlags: new Set() }).onGpu;
       const { model, ...loaded } = await loadModel(whisper, weights, preference, sharesSteps);
       return {
         ...loaded,

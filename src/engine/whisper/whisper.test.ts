@@ -3,10 +3,10 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mostWordErrors, samplePath as sample, utterancesIn, wordsIn } from "../../e2e/samples.ts";
+import { checkModelFile, expectedTensors, F16 } from "../../families/whisper/model-file.ts";
 import { wordErrors } from "../../pipeline/wer.ts";
 import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
 import { type Outcome, textOf } from "../../testing/programs/whisper-test-child.ts";
-import { checkModelFile, expectedTensors, F16 } from "./whisper-model-file.ts";
 import type { WhisperSegment } from "./whisper-segments.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");

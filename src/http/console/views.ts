@@ -1,7 +1,8 @@
 import type { Config } from "../../config/schema.ts";
 import type { AuditValues } from "../../domain/audit.ts";
 import type { Credit } from "../../domain/credit.ts";
-import { engineOf, fileOf, type InstalledModel } from "../../domain/model.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { billedMsOf } from "../../domain/transcription.ts";
 import { noticeOf } from "../../domain/trial.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
@@ -148,8 +149,8 @@ export function toInstalledModel(models: ModelService, model: InstalledModel): I
     capabilities,
     diarization,
     embedded: model.embedded,
-    engine: engineOf(model.family),
-    path: fileOf(model.files, model.parts ? "model" : "weights"),
+    engine: FAMILIES.of(model.family).engine,
+    path: FAMILIES.mainFile(model),
     sha256: model.sha256,
   };
 }

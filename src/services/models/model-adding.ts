@@ -1,55 +1,31 @@
-import type { CtcFeatures, TokenSpan } from "../../domain/ctc-settings.ts";
 import { AppError } from "../../domain/errors.ts";
-import { LANGUAGES, languageOf } from "../../domain/languages.ts";
-import type {
-  InstalledModel,
-  ModelDecoding,
-  ModelFamilyName,
-  ModelLanguage,
-  ModelManifest,
-} from "../../domain/model.ts";
-import { MODES, type Mode } from "../../domain/transcription.ts";
+import type { InstalledModel, ModelLanguage, ModelManifest, ModelPart } from "../../domain/model.ts";
 import { isFailedTrial } from "../../domain/trial.ts";
+import type { DescribedModel, SaidOfModel } from "../../families/contract.ts";
+import { FAMILIES, type Families } from "../../families/families.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
-import { discardStaged, placeModel } from "./model-files.ts";
+import { discardStaged, filesOf, partPaths, placeModel, placeModelFolder } from "./model-files.ts";
 import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "./model-manifest.ts";
 import type { ModelRegistry } from "./model-registry.ts";
-import type { ModelSource } from "./model-source.ts";
+import type { ModelSource, StagedModel } from "./model-source.ts";
 
 /** What `shruti models add` may say about a model. Each field that is left out is derived from the file. */
-export type AddModelOptions = {
+export type AddModelOptions = SaidOfModel & {
   /** Left out: the name of the source, such as that of the file without `ggml-` and `.bin`. */
   id?: string;
   name?: string;
   version?: string;
-  /** Left out: for a multilingual file each language that Whisper has a code for, else English; with all modes. */
-  languages?: AddedLanguage[];
   licence?: string;
   source?: string;
   notice?: string;
-  /** The hash that the ggml file must have, lower-case hex; of several files `model.onnx`. */
+  /** The hash that the file must have, lower-case hex; of several files the main one. */
   sha256?: string;
-  /** Only of CTC models: how their features are computed. */
-  features?: CtcFeatures;
-  /** Only of Whisper models; left out: what the family does. */
-  decoding?: ModelDecoding;
 };
 
-/** `tokenSpan`: only of CTC models. */
-type AddedLanguage = { code: string; modes?: Mode[]; decoderLanguage?: string; tokenSpan?: TokenSpan };
-
 export type ModelAddingDeps = {
-  /**
-   * Looks at a weights file without loading it.
-   * @throws Error with the reason why the engine could not use it
-   */
-  checkModelFile: (path: string) => { multilingual: boolean };
-  /**
-   * Looks at the files of a CTC model without loading them.
-   * @throws Error with the reason why the engine could not use them
-   */
-  checkCtcFiles: (modelPath: string, tokensPath: string) => CtcFolderInfo;
+  /** Left out: those of the program. */
+  families?: Families;
   /**
    * Recognizes some sound with a model before it is installed; left out: models are not tried.
    * @returns what it has found, by the codes of languages
@@ -65,61 +41,81 @@ export type TrialFindings = ReadonlyMap<string, Pick<ModelLanguage, "trial" | "l
 /** Whether a model is only checked and tried, and not installed. */
 export type Adding = { isRehearsal: boolean };
 
-/** What the files of a CTC model say. */
-export type CtcFolderInfo = {
-  family: ModelFamilyName;
-  /** Texts of the tokens by their numbers. */
-  tokens: readonly string[];
-  /** Names of the files of weights beside the model. */
-  external: readonly string[];
-  /** Token spans of languages by their codes, where the model names them. */
-  languages: ReadonlyMap<string, TokenSpan>;
-};
+/** Names in the directory of models that are no models. A model with several files has a folder of its name. */
+const RESERVED_IDS = ["speakers"];
 
 /**
- * Brings weights into the directory of models and writes their manifest. The first model becomes the default.
+ * Brings a model into the directory of models, tries it in a process of its own, and writes its manifest. The first model
+ * becomes the default.
  *
  * @throws AppError `invalid_request` (detail `file`), `conflict` when the id is taken
  */
 export async function addModel(
-  { checkModelFile, tryOutModel, log }: Pick<ModelAddingDeps, "checkModelFile" | "tryOutModel" | "log">,
+  { families = FAMILIES, tryOutModel, log }: ModelAddingDeps,
   registry: ModelRegistry,
   source: ModelSource,
   options: AddModelOptions,
   { isRehearsal }: Adding,
 ): Promise<InstalledModel> {
   orInvalid(source.check);
-  const id = requireFreeId(registry, options.id ?? idFromName(source.name));
-  const describe = { ...options, name: options.name ?? id };
-  // Before gigabytes are read. Hash and vocabulary are not known yet.
-  checkManifest(manifestOf(id, "0".repeat(64), languagesOf(options, { multilingual: true }), describe));
+  const family = source.family ?? families.standard;
+  const id = requireFreeId(registry, options.id ?? source.id ?? idFromName(source.name));
+  if (family.roles && RESERVED_IDS.includes(id))
+    throw invalidFile(`${id} cannot be a model's id: choose another with --id.`);
+  // Before gigabytes are read. The hashes are not known yet.
+  const given = source.files && orInvalid(source.files);
+  const expected = orInvalid(() => family.describe(given && filesOf(family, given), options));
+  const parts = family.roles ? given?.map(({ role, name }) => ({ role, name, sha256: NO_HASH })) : undefined;
+  checkManifest(
+    manifestOf(id, { sha256: NO_HASH, ...(parts ? { parts } : {}) }, expected, options),
+    families,
+  );
   const staged = await source.stage(registry.directory);
   try {
-    if (options.sha256 !== undefined && options.sha256 !== staged.sha256) {
-      throw invalidFile(`The file's SHA-256 is ${staged.sha256}, not ${options.sha256}.`);
-    }
+    requireHash(staged, options);
+    const files = staged.parts ? partPaths(staged.path, staged.parts) : { weights: staged.path };
     // The engine will load the copy, and the original may have changed since the first check.
-    const languages = languagesOf(
+    const untried = manifestOf(
+      id,
+      staged,
+      orInvalid(() => family.describe(files, options)),
       options,
-      orInvalid(() => checkModelFile(staged.path)),
     );
-    const { origin, licence } = staged;
-    const untried = manifestOf(id, staged.sha256, languages, {
-      ...(origin === undefined ? {} : { source: origin }),
-      ...(licence === undefined ? {} : { licence }),
-      ...describe,
-    });
-    checkManifest(untried);
-    const model = { ...untried, files: { weights: staged.path }, bytes: staged.bytes, embedded: false };
+    checkManifest(untried, families);
+    const model = { ...untried, files, bytes: staged.bytes, embedded: false };
     const manifest = withFindings(untried, await tryOut(tryOutModel, model));
     requireFreeId(registry, id);
     if (isRehearsal) return { ...model, languages: manifest.languages };
-    await keepDefault(registry, id, () => placeModel(registry.directory, staged, manifest));
+    await keepDefault(registry, id, () => place(registry.directory, staged, manifest, families));
   } finally {
     await discardStaged(staged);
   }
   log.info({ model: id }, "a model was added");
   return registry.requireInstalled(id);
+}
+
+const NO_HASH = "0".repeat(64);
+
+/** @throws AppError `invalid_request` for another hash than the admin expects */
+function requireHash({ sha256, parts }: StagedModel, options: AddModelOptions): void {
+  if (options.sha256 === undefined || options.sha256 === sha256) return;
+  const main = parts?.find((part) => part.sha256 === sha256)?.name;
+  throw invalidFile(
+    main === undefined
+      ? `The file's SHA-256 is ${sha256}, not ${options.sha256}.`
+      : `The SHA-256 of ${main} is ${sha256}, not ${options.sha256}.`,
+  );
+}
+
+function place(
+  directory: string,
+  { parts, ...staged }: StagedModel,
+  manifest: ModelManifest,
+  families: Families,
+): Promise<void> {
+  return parts
+    ? placeModelFolder(directory, { ...staged, parts }, manifest, families)
+    : placeModel(directory, staged, manifest, families);
 }
 
 /**
@@ -140,13 +136,9 @@ export async function tryOut(
 }
 
 /** Writes what a trial has found into a manifest. */
-export function withFindings(manifest: ModelManifest, findings: TrialFindings): ModelManifest {
+function withFindings(manifest: ModelManifest, findings: TrialFindings): ModelManifest {
   const languages = manifest.languages.map((language) => ({ ...language, ...findings.get(language.code) }));
   return { ...manifest, languages };
-}
-
-function languagesOf(options: AddModelOptions, info: { multilingual: boolean }): ModelLanguage[] {
-  return (options.languages ?? defaultLanguages(info)).map(fillLanguage);
 }
 
 /**
@@ -200,9 +192,9 @@ export function requireFreeId(registry: ModelRegistry, id: string): string {
 }
 
 /** Refuses to write a manifest that could not be read again. */
-export function checkManifest(manifest: ModelManifest): void {
+function checkManifest(manifest: ModelManifest, families: Families): void {
   try {
-    parseManifest(renderManifest(manifest), "manifest");
+    parseManifest(renderManifest(manifest, families), "manifest", families);
   } catch (error) {
     if (error instanceof ManifestError) throw invalidFile(error.message);
     throw error;
@@ -211,37 +203,31 @@ export function checkManifest(manifest: ModelManifest): void {
 
 function manifestOf(
   id: string,
-  sha256: string,
-  languages: ModelLanguage[],
+  {
+    sha256,
+    parts,
+    origin,
+    licence,
+  }: Pick<StagedModel, "sha256" | "origin" | "licence"> & { parts?: ModelPart[] },
+  { family, languages, decoding }: DescribedModel,
   options: AddModelOptions,
 ): ModelManifest {
   return {
     id,
     name: options.name ?? id,
     version: options.version ?? sha256.slice(0, 12),
-    family: "whisper",
+    family,
     sha256,
+    ...(parts ? { parts } : {}),
     languages,
-    licence: options.licence ?? "not stated",
-    source: options.source ?? "not stated",
+    licence: options.licence ?? licence ?? "not stated",
+    source: options.source ?? origin ?? "not stated",
     ...(options.notice === undefined ? {} : { notice: options.notice }),
-    decoding: options.decoding ?? {},
+    decoding,
   };
 }
 
 /** Derives an id from a name: `large-v3-q5_0` stays, `Whisper Hindi` gives `whisper-hindi`. */
 function idFromName(name: string): string {
   return name.toLowerCase().replace(/\s+/g, "-").slice(0, 64);
-}
-
-function defaultLanguages({ multilingual }: { multilingual: boolean }): AddedLanguage[] {
-  if (!multilingual) return [{ code: "en" }];
-  return LANGUAGES.filter(({ whisperCode }) => whisperCode !== undefined).map(({ code }) => ({ code }));
-}
-
-/** Fills in name and modes. English has no `codemix`: it is written in Latin letters only. */
-function fillLanguage(language: AddedLanguage): ModelLanguage {
-  const known = languageOf(language.code);
-  const modes = language.modes ?? MODES.filter((mode) => mode !== "codemix" || language.code !== "en");
-  return { ...language, modes, name: known?.name ?? language.code };
 }

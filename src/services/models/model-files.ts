@@ -4,6 +4,8 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs
 import { join } from "node:path";
 import type { InstalledModel, ModelFiles, ModelManifest, ModelPart } from "../../domain/model.ts";
 import { fileKeyOf } from "../../domain/model-hash.ts";
+import type { GivenFile, ModelFamily } from "../../families/contract.ts";
+import { FAMILIES, type Families } from "../../families/families.ts";
 import {
   createFile,
   isUnfinishedName,
@@ -61,12 +63,12 @@ export type ModelScan = { models: InstalledModel[]; problems: string[] };
  * Creates a function that scans the directory. It reads the manifests again only when inode, time or size of a file has
  * changed since the last call. Otherwise a call costs one listing and a `stat` for each file.
  */
-export function createModelScanner(directory: string): () => ModelScan {
+export function createModelScanner(directory: string, families: Families = FAMILIES): () => ModelScan {
   let last: { signature: string; scan: ModelScan } | undefined;
   return () => {
     const ids = listIds(directory);
     const signature = ids.map((id) => signatureOf(directory, id)).join("\n");
-    if (last?.signature !== signature) last = { signature, scan: scanModels(directory, ids) };
+    if (last?.signature !== signature) last = { signature, scan: scanModels(directory, ids, families) };
     return last.scan;
   };
 }
@@ -95,11 +97,11 @@ function signatureOf(directory: string, id: string): string {
   return [id, ...paths.map((path) => part(statSync(path, options)))].join(" ");
 }
 
-function scanModels(directory: string, ids: readonly string[]): ModelScan {
+function scanModels(directory: string, ids: readonly string[], families: Families): ModelScan {
   const scan: ModelScan = { models: [], problems: [] };
   for (const id of ids) {
     try {
-      scan.models.push(readModel(directory, id));
+      scan.models.push(readModel(directory, id, families));
     } catch (error) {
       scan.problems.push((error as Error).message);
     }
@@ -107,9 +109,9 @@ function scanModels(directory: string, ids: readonly string[]): ModelScan {
   return scan;
 }
 
-function readModel(directory: string, id: string): InstalledModel {
+function readModel(directory: string, id: string, families: Families): InstalledModel {
   const path = manifestPathOf(directory, id);
-  const manifest = parseManifest(readRegularFile(path, MAX_MANIFEST_BYTES), path);
+  const manifest = parseManifest(readRegularFile(path, MAX_MANIFEST_BYTES), path, families);
   if (manifest.id !== id)
     throw new ManifestError(`${path}: the file must be called ${manifest.id}.toml, after the id in it`);
   const files = manifest.parts
@@ -127,6 +129,11 @@ function readModel(directory: string, id: string): InstalledModel {
 /** Returns the paths of a model's files by their roles. Weights that the model itself names have the role `weights:NAME`. */
 export function partPaths(folder: string, parts: readonly ModelPart[]): ModelFiles {
   return Object.fromEntries(parts.map((part) => [fileKeyOf(part), join(folder, part.name)]));
+}
+
+/** Returns the paths of files that an admin gives, by their roles as `partPaths` has them. */
+export function filesOf({ roles }: Pick<ModelFamily, "roles">, given: readonly GivenFile[]): ModelFiles {
+  return Object.fromEntries(given.map((file) => [roles ? fileKeyOf(file) : file.role, file.path]));
 }
 
 async function* slices(file: FileHandle): AsyncGenerator<Uint8Array> {
@@ -219,9 +226,10 @@ export async function placeModel(
   directory: string,
   staged: StagedWeights,
   manifest: ModelManifest,
+  families: Families = FAMILIES,
 ): Promise<void> {
   await rename(staged.path, weightsPathOf(directory, manifest.id));
-  await writeDurably(manifestPathOf(directory, manifest.id), renderManifest(manifest), FILE_MODE);
+  await writeDurably(manifestPathOf(directory, manifest.id), renderManifest(manifest, families), FILE_MODE);
 }
 
 /** Does the same as `placeModel` for a model with several files. */
@@ -229,12 +237,13 @@ export async function placeModelFolder(
   directory: string,
   staged: StagedFolder,
   manifest: ModelManifest,
+  families: Families = FAMILIES,
 ): Promise<void> {
   const folder = folderPathOf(directory, manifest.id);
   // A folder without a manifest is left of an installation or removal that was killed.
   await rm(folder, { recursive: true, force: true });
   await rename(staged.path, folder);
-  await writeDurably(manifestPathOf(directory, manifest.id), renderManifest(manifest), FILE_MODE);
+  await writeDurably(manifestPathOf(directory, manifest.id), renderManifest(manifest, families), FILE_MODE);
 }
 
 /** Removes staged files that have not been placed. */

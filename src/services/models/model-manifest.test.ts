@@ -119,7 +119,7 @@ test("several files are not for whisper, and neither are token spans", () => {
     "decoding.features is only for the engine onnx-ctc",
   );
   const spanned = source.replace('code = "hi"', 'code = "hi"\ntoken_span = [0, 5]');
-  expect(() => parseManifest(spanned, "m.toml")).toThrow("token_span is not for whisper");
+  expect(() => parseManifest(spanned, "m.toml")).toThrow("token_span is only for onnx-ctc");
 });
 
 for (const [from, to, words] of FAULTS) {

@@ -1,22 +1,11 @@
 import { getStaticTOMLValue } from "toml-eslint-parser";
-import { CTC_FEATURES, type TokenSpan } from "../../domain/ctc-settings.ts";
 import { languageOf } from "../../domain/languages.ts";
-import {
-  type CtcTuning,
-  engineOf,
-  LETTER_WAYS,
-  type LetterWay,
-  MODEL_ENGINES,
-  MODEL_FAMILIES,
-  type ModelDecoding,
-  type ModelFamilyName,
-  type ModelLanguage,
-  type ModelManifest,
-  type ModelPart,
-  type WhisperTuning,
-} from "../../domain/model.ts";
+import type { ModelDecoding, ModelLanguage, ModelManifest, ModelPart } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
 import { TRIAL_VERDICTS, type TrialVerdict } from "../../domain/trial.ts";
+import { type Check, matching, oneOf, text, within } from "../../families/checks.ts";
+import type { ManifestKey, ModelFamily } from "../../families/contract.ts";
+import { FAMILIES, type Families } from "../../families/families.ts";
 import { readToml, TomlError } from "../../lib/toml.ts";
 
 /** A manifest that cannot be used. The message names file, line and key. */
@@ -28,38 +17,10 @@ export const MAX_MANIFEST_BYTES = 64 * 1024;
 /** The form of model ids. They name files and appear in requests. */
 export const MODEL_ID_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
 
-/** Says what is wrong with a value, as the end of a sentence that begins with its key; undefined: nothing. */
-type Check = (value: unknown) => string | undefined;
-
-const trueOrFalse: Check = (value) => (typeof value === "boolean" ? undefined : "must be true or false");
-const text: Check = (value) =>
-  typeof value === "string" && value.trim() !== "" && value.length <= 1000 && !/\p{Cc}/u.test(value)
-    ? undefined
-    : "must be a text of one line";
-const matching =
-  (pattern: RegExp, words: string): Check =>
-  (value) =>
-    typeof value === "string" && pattern.test(value) ? undefined : `must be ${words}`;
-const within =
-  (min: number, max: number, isWhole: boolean): Check =>
-  (value) => {
-    const number = typeof value === "bigint" ? Number(value) : value;
-    const isRight = typeof number === "number" && number >= min && number <= max;
-    if (isRight && (!isWhole || Number.isInteger(number))) return undefined;
-    return `must be a ${isWhole ? "whole " : ""}number from ${min} to ${max}`;
-  };
-
-const oneOf =
-  (names: readonly string[]): Check =>
-  (value) =>
-    names.some((name) => name === value) ? undefined : `must be one of ${names.join(", ")}`;
-
 /** The form of the names of a model's files. */
 const PART_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
-/** Largest number of a token. */
-const MAX_TOKEN = 9_999_999;
 
-const TOP_KEYS: Record<string, Check> = {
+const topKeys = ({ list }: Families): Record<string, Check> => ({
   id: matching(MODEL_ID_PATTERN, "1 to 64 of a to z, 0 to 9, dot, dash and underscore"),
   name: text,
   version: text,
@@ -67,18 +28,17 @@ const TOP_KEYS: Record<string, Check> = {
   licence: text,
   source: text,
   notice: text,
-  engine: oneOf(MODEL_ENGINES),
-  family: oneOf(MODEL_FAMILIES),
-};
-const PART_KEYS: Record<string, Check> = {
-  role: oneOf(["model", "tokens", "weights"]),
+  engine: oneOf([...new Set(list.map(({ engine }) => engine))]),
+  family: oneOf(list.map(({ name }) => name)),
+});
+/** The role of files of weights that the model itself names. A model may have any number of them. */
+const WEIGHTS = "weights";
+const rolesOf = ({ roles }: ModelFamily): string[] => (roles ? [roles.main, ...roles.others] : []);
+const partKeys = ({ list }: Families): Record<string, Check> => ({
+  role: oneOf([...new Set([...list.flatMap(rolesOf), WEIGHTS])]),
   name: matching(PART_NAME, "a plain file name"),
   sha256: matching(/^[0-9a-f]{64}$/, "64 lower-case hex digits"),
-};
-/** Files of a model that has several: each of these roles once, and any number of `weights`. */
-const SINGLE_ROLES = ["model", "tokens"];
-/** Family of a manifest that names none. */
-const DEFAULT_FAMILY: ModelFamilyName = "whisper";
+});
 const LANGUAGE_KEYS: Record<string, Check> = {
   code: matching(/^[a-z]{2,3}$/, "a language code of two or three letters"),
   name: text,
@@ -88,39 +48,53 @@ const LANGUAGE_KEYS: Record<string, Check> = {
       ? undefined
       : `must be a list of ${MODES.join(", ")}, each once`;
   },
-  decoder_language: matching(/^[a-z]{2,3}$/, "one of whisper's language codes"),
-  token_span: (value) => (toSpan(value) ? undefined : "must be the numbers of its first and last token"),
   trial: oneOf(TRIAL_VERDICTS),
-  letters: oneOf(LETTER_WAYS),
 };
 const DECODING_KEYS: Record<string, Check> = {
-  beam_size: within(1, 8, true),
-  temperature_increment: within(0, 1, false),
-  entropy_threshold: within(0, 100, false),
-  accepts_prompt: trueOrFalse,
-  timestamps: trueOrFalse,
   unknown_token: text,
   unknown_below: within(0, 1, false),
   max_chunk_seconds: within(1, 30, false),
-  features: oneOf(CTC_FEATURES),
 };
 const OPTIONAL = new Set(["notice", "family", "engine"]);
-/** Keys of `decoding` that only the models of one engine have. */
-const ENGINE_KEYS: Record<string, (typeof MODEL_ENGINES)[number]> = {
-  beam_size: "whisper",
-  temperature_increment: "whisper",
-  entropy_threshold: "whisper",
-  accepts_prompt: "whisper",
-  timestamps: "whisper",
-  features: "onnx-ctc",
-};
+
+/** The tables that have keys of families. */
+type FamilyTable = "decoding" | "languages";
+
+/** Returns the checks of a table: those of all families, and those of each. */
+function checksOf(
+  table: FamilyTable,
+  shared: Record<string, Check>,
+  { list }: Families,
+): Record<string, Check> {
+  const own = list.flatMap(({ keys }) => Object.entries(keys[table]));
+  return { ...shared, ...Object.fromEntries(own.map(([key, { check }]) => [key, check])) };
+}
+
+/** Returns the keys of a table that the models of a family do not have, with the engine of those that have them. */
+function foreignKeys(table: FamilyTable, family: ModelFamily, { list }: Families): Map<string, string> {
+  const others = list.flatMap(({ keys, engine }) =>
+    Object.keys(keys[table]).map((key) => [key, engine] as const),
+  );
+  return new Map(others.filter(([key]) => !Object.hasOwn(family.keys[table], key)));
+}
+
+/** Reads the fields of a family from a table whose values are valid. */
+function readFields(
+  keys: Readonly<Record<string, ManifestKey>>,
+  table: Record<string, unknown>,
+): Record<string, unknown> {
+  const given = Object.entries(keys).filter(([key]) => Object.hasOwn(table, key));
+  return Object.fromEntries(
+    given.map(([key, { field, read }]) => [field, read ? read(table[key]) : table[key]]),
+  );
+}
 
 /** All keys of a manifest. The keys of tables begin with the table's name. */
 export const MANIFEST_KEYS: readonly string[] = [
-  ...Object.keys(TOP_KEYS),
-  ...Object.keys(PART_KEYS).map((key) => `files.${key}`),
-  ...Object.keys(LANGUAGE_KEYS).map((key) => `languages.${key}`),
-  ...Object.keys(DECODING_KEYS).map((key) => `decoding.${key}`),
+  ...Object.keys(topKeys(FAMILIES)),
+  ...Object.keys(partKeys(FAMILIES)).map((key) => `files.${key}`),
+  ...Object.keys(checksOf("languages", LANGUAGE_KEYS, FAMILIES)).map((key) => `languages.${key}`),
+  ...Object.keys(checksOf("decoding", DECODING_KEYS, FAMILIES)).map((key) => `decoding.${key}`),
 ];
 
 /**
@@ -130,7 +104,7 @@ export const MANIFEST_KEYS: readonly string[] = [
  * @param path only for messages
  * @throws ManifestError
  */
-export function parseManifest(source: string, path: string): ModelManifest {
+export function parseManifest(source: string, path: string, families: Families = FAMILIES): ModelManifest {
   const { values, lineOf } = parse(source, path);
   const reader: Reader = {
     fail(key, problem) {
@@ -145,20 +119,19 @@ export function parseManifest(source: string, path: string): ModelManifest {
     },
   };
   const { languages, decoding, files, ...top } = values;
-  reader.checkTable(top, TOP_KEYS, "");
-  const parts = files === undefined ? undefined : readParts(files, reader);
-  for (const key of Object.keys(TOP_KEYS)) {
+  const checks = topKeys(families);
+  reader.checkTable(top, checks, "");
+  const parts = files === undefined ? undefined : readParts(files, reader, families);
+  for (const key of Object.keys(checks)) {
     const isRequired = !OPTIONAL.has(key) && !(key === "sha256" && parts);
     if (!Object.hasOwn(top, key) && isRequired) reader.fail(key, "is missing");
   }
-  const family = readFamily(top, parts, reader);
-  const known = readLanguages(languages, family, reader);
+  const family = readFamily(top, parts, reader, families);
+  const known = readLanguages(languages, family, reader, families);
   const tuning = asTable(decoding ?? {});
-  reader.checkTable(tuning, DECODING_KEYS, "decoding.");
-  for (const key of Object.keys(tuning)) {
-    const engine = ENGINE_KEYS[key];
-    if (engine && engine !== engineOf(family))
-      reader.fail(`decoding.${key}`, `is only for the engine ${engine}`);
+  reader.checkTable(tuning, checksOf("decoding", DECODING_KEYS, families), "decoding.");
+  for (const [key, engine] of foreignKeys("decoding", family, families)) {
+    if (Object.hasOwn(tuning, key)) reader.fail(`decoding.${key}`, `is only for the engine ${engine}`);
   }
   const strings = top as Record<"id" | "name" | "version" | "sha256" | "licence" | "source", string>;
   const { id, name, version, licence, source: origin } = strings;
@@ -166,14 +139,14 @@ export function parseManifest(source: string, path: string): ModelManifest {
     id,
     name,
     version,
-    family,
-    sha256: parts?.find(({ role }) => role === "model")?.sha256 ?? strings.sha256,
+    family: family.name,
+    sha256: parts?.find(({ role }) => role === family.roles?.main)?.sha256 ?? strings.sha256,
     ...(parts ? { parts } : {}),
     languages: known,
     licence,
     source: origin,
     ...(typeof top.notice === "string" ? { notice: top.notice } : {}),
-    decoding: toDecoding(tuning),
+    decoding: toDecoding(tuning, family),
   };
 }
 
@@ -189,64 +162,67 @@ function readFamily(
   top: Record<string, unknown>,
   parts: ModelPart[] | undefined,
   { fail }: Reader,
-): ModelFamilyName {
-  const family = (top.family as ModelFamilyName | undefined) ?? DEFAULT_FAMILY;
-  const engine = engineOf(family);
+  families: Families,
+): ModelFamily {
+  const family = top.family === undefined ? families.standard : families.of(String(top.family));
+  const { name, engine, roles } = family;
   if (top.engine !== undefined && top.engine !== engine)
-    fail("engine", `must be ${engine} for the family ${family}`);
-  if (engine === "whisper" && parts) fail("files", "is not for whisper, which has one file and sha256");
-  if (engine !== "whisper" && !parts) fail("files", `must be given as [[files]] for the family ${family}`);
+    fail("engine", `must be ${engine} for the family ${name}`);
+  if (!roles && parts) fail("files", `is not for ${name}, which has one file and sha256`);
+  if (roles && !parts) fail("files", `must be given as [[files]] for the family ${name}`);
   if (parts && top.sha256 !== undefined) fail("sha256", "is given by [[files]]");
+  const single = rolesOf(family);
+  for (const role of roles ? single : []) {
+    if (parts?.filter((part) => part.role === role).length !== 1)
+      fail("files", `must have the role ${role} exactly once`);
+  }
+  const stray = roles && parts?.find(({ role }) => role !== WEIGHTS && !single.includes(role));
+  if (stray) fail("files", `must not have the role ${stray.role} for the family ${name}`);
   return family;
 }
 
-function readParts(files: unknown, reader: Reader): ModelPart[] {
+function readParts(files: unknown, reader: Reader, families: Families): ModelPart[] {
+  const checks = partKeys(families);
   if (!Array.isArray(files)) return reader.fail("files", "must be given as [[files]]");
   const parts: ModelPart[] = [];
   for (const [index, value] of files.entries()) {
     const prefix = `files.${index}.`;
     const table = asTable(value);
-    reader.checkTable(table, PART_KEYS, prefix);
-    for (const key of Object.keys(PART_KEYS)) {
+    reader.checkTable(table, checks, prefix);
+    for (const key of Object.keys(checks)) {
       if (!Object.hasOwn(table, key)) reader.fail(prefix + key, "is missing");
     }
     const part = table as ModelPart;
     if (parts.some(({ name }) => name === part.name)) reader.fail(`${prefix}name`, "is given twice");
     parts.push({ role: part.role, name: part.name, sha256: part.sha256 });
   }
-  for (const role of SINGLE_ROLES) {
-    if (parts.filter((part) => part.role === role).length !== 1) {
-      reader.fail("files", `must have the role ${role} exactly once`);
-    }
-  }
   return parts;
 }
 
-function readLanguages(languages: unknown, family: ModelFamilyName, reader: Reader): ModelLanguage[] {
+function readLanguages(
+  languages: unknown,
+  family: ModelFamily,
+  reader: Reader,
+  families: Families,
+): ModelLanguage[] {
   if (!Array.isArray(languages) || languages.length === 0)
     return reader.fail("languages", "must be given as [[languages]]");
+  const checks = checksOf("languages", LANGUAGE_KEYS, families);
+  const foreign = foreignKeys("languages", family, families);
   const known: ModelLanguage[] = [];
-  for (const [index, table] of languages.entries()) {
+  for (const [index, value] of languages.entries()) {
     const prefix = `languages.${index}.`;
-    reader.checkTable(asTable(table), LANGUAGE_KEYS, prefix);
+    const table = asTable(value);
+    reader.checkTable(table, checks, prefix);
     const fail = (key: string, problem: string) => reader.fail(prefix + key, problem);
-    const language = toLanguage(asTable(table), family, fail);
+    const language = toLanguage(table, family, fail);
+    for (const [key, engine] of foreign) if (Object.hasOwn(table, key)) fail(key, `is only for ${engine}`);
+    const fault = family.keys.languageFault?.(language);
+    if (fault) fail(fault.key, fault.problem);
     if (known.some(({ code }) => code === language.code)) fail("code", "is given twice");
     known.push(language);
   }
   return known;
-}
-
-/** Reads first and last token, in this order; undefined for anything else. */
-function toSpan(value: unknown): TokenSpan | undefined {
-  if (!Array.isArray(value) || value.length !== 2) return undefined;
-  const [first, last] = value.map(Number);
-  const isToken = (number: number | undefined) =>
-    number !== undefined && Number.isInteger(number) && number >= 0 && number <= MAX_TOKEN;
-  if (first === undefined || last === undefined || !isToken(first) || !isToken(last) || first > last) {
-    return undefined;
-  }
-  return { first, last };
 }
 
 function asTable(value: unknown): Record<string, unknown> {
@@ -258,48 +234,26 @@ function asTable(value: unknown): Record<string, unknown> {
 /** Reads the table of a language. The program fills in the name of a language that it knows. */
 function toLanguage(
   table: Record<string, unknown>,
-  family: ModelFamilyName,
+  { keys }: ModelFamily,
   fail: (key: string, problem: string) => never,
 ): ModelLanguage {
-  const {
-    code,
-    name,
-    modes,
-    decoder_language: decoderLanguage,
-    token_span: span,
-    trial,
-    letters,
-  } = table as {
+  const { code, name, modes, trial } = table as {
     code?: string;
     name?: string;
     modes?: Mode[];
-    decoder_language?: string;
-    token_span?: unknown;
     trial?: TrialVerdict;
-    letters?: LetterWay;
   };
-  const isWhisper = family === "whisper";
   if (code === undefined) return fail("code", "is missing");
   if (modes === undefined) return fail("modes", "is missing");
   const known = languageOf(code);
   if (name === undefined && !known)
     return fail("name", "is missing, and the program does not know the language");
-  if (span !== undefined && isWhisper) return fail("token_span", "is not for whisper");
-  if (letters !== undefined && !isWhisper) return fail("letters", "is only for whisper");
-  if (decoderLanguage !== undefined && !isWhisper) return fail("decoder_language", "is only for whisper");
-  if (isWhisper && decoderLanguage === undefined && known && known.whisperCode === undefined) {
-    return fail("decoder_language", `is missing: whisper has no language ${code}`);
-  }
   return {
     code,
     name: name ?? known?.name ?? code,
     modes,
-    ...given<Pick<ModelLanguage, "decoderLanguage" | "tokenSpan" | "letters" | "trial">>({
-      decoderLanguage,
-      letters,
-      tokenSpan: toSpan(span),
-      trial,
-    }),
+    ...readFields(keys.languages, table),
+    ...(trial === undefined ? {} : { trial }),
   };
 }
 
@@ -307,22 +261,13 @@ function milliseconds(seconds: unknown): number | undefined {
   return seconds === undefined ? undefined : Math.round(Number(seconds) * 1000);
 }
 
-function toDecoding(table: Record<string, unknown>): ModelDecoding {
-  const number = (key: string) => (table[key] === undefined ? undefined : Number(table[key]));
-  const whisper = given<WhisperTuning>({
-    beamSize: number("beam_size"),
-    temperatureIncrement: number("temperature_increment"),
-    entropyThreshold: number("entropy_threshold"),
-    acceptsPrompt: table.accepts_prompt as boolean | undefined,
-    timestamps: table.timestamps as boolean | undefined,
-  });
-  const ctc = given<CtcTuning>({ features: table.features as CtcTuning["features"] });
+function toDecoding(table: Record<string, unknown>, { keys }: ModelFamily): ModelDecoding {
+  const tuning = readFields(keys.decoding, table);
   return given<ModelDecoding>({
     maxChunkMs: milliseconds(table.max_chunk_seconds),
     unknownToken: table.unknown_token as string | undefined,
-    unknownBelow: number("unknown_below"),
-    whisper: Object.keys(whisper).length === 0 ? undefined : whisper,
-    ctc: Object.keys(ctc).length === 0 ? undefined : ctc,
+    unknownBelow: table.unknown_below === undefined ? undefined : Number(table.unknown_below),
+    [keys.tuning]: Object.keys(tuning).length === 0 ? undefined : tuning,
   });
 }
 
@@ -368,23 +313,28 @@ function parse(source: string, path: string): Parsed {
   }
 }
 
+type TomlValue = string | number | boolean | readonly (string | number)[];
+
 /** Renders a manifest as TOML. `parseManifest` reads the same manifest from it. */
-export function renderManifest(manifest: ModelManifest): string {
+export function renderManifest(manifest: ModelManifest, families: Families = FAMILIES): string {
   const lines: string[] = [];
-  const add = (
-    key: string,
-    value: string | number | boolean | readonly string[] | readonly number[] | undefined,
-  ) => {
+  const add = (key: string, value: TomlValue | undefined) => {
     if (value !== undefined) lines.push(`${key} = ${JSON.stringify(value)}`);
   };
+  const addFields = (keys: Readonly<Record<string, ManifestKey>>, fields: Record<string, unknown>) => {
+    for (const [key, { field, write }] of Object.entries(keys)) {
+      const value = fields[field];
+      if (value !== undefined) add(key, write ? write(value) : (value as TomlValue));
+    }
+  };
   const { decoding, parts = [] } = manifest;
-  const { whisper = {}, ctc = {} } = decoding;
+  const family = families.of(manifest.family);
   for (const key of ["id", "name", "version", "sha256", "licence", "source", "notice"] as const) {
     if (key !== "sha256" || parts.length === 0) add(key, manifest[key]);
   }
-  if (manifest.family !== DEFAULT_FAMILY) {
-    add("engine", engineOf(manifest.family));
-    add("family", manifest.family);
+  if (family !== families.standard) {
+    add("engine", family.engine);
+    add("family", family.name);
   }
   for (const { role, name, sha256 } of parts) {
     lines.push("", "[[files]]");
@@ -393,23 +343,15 @@ export function renderManifest(manifest: ModelManifest): string {
     add("sha256", sha256);
   }
   for (const language of manifest.languages) {
-    const { code, name, modes, decoderLanguage, tokenSpan, letters, trial } = language;
     lines.push("", "[[languages]]");
-    add("code", code);
-    add("name", name);
-    add("modes", modes);
-    add("decoder_language", decoderLanguage);
-    add("token_span", tokenSpan && [tokenSpan.first, tokenSpan.last]);
-    add("trial", trial);
-    add("letters", letters);
+    add("code", language.code);
+    add("name", language.name);
+    add("modes", language.modes);
+    addFields(family.keys.languages, language);
+    add("trial", language.trial);
   }
   lines.push("", "[decoding]");
-  add("beam_size", whisper.beamSize);
-  add("temperature_increment", whisper.temperatureIncrement);
-  add("entropy_threshold", whisper.entropyThreshold);
-  add("accepts_prompt", whisper.acceptsPrompt);
-  add("timestamps", whisper.timestamps);
-  add("features", ctc.features);
+  addFields(family.keys.decoding, (decoding[family.keys.tuning] ?? {}) as Record<string, unknown>);
   add("max_chunk_seconds", decoding.maxChunkMs === undefined ? undefined : decoding.maxChunkMs / 1000);
   add("unknown_token", decoding.unknownToken);
   add("unknown_below", decoding.unknownBelow);

@@ -3,6 +3,7 @@ import type { Config } from "../../config/schema.ts";
 import type { Act } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
+import type { Families } from "../../families/families.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { differences, recordAct } from "../../store/audit-log.ts";
@@ -18,6 +19,8 @@ export type ModelRegistryDeps = {
   dataDir: string;
   log: Log;
   clock: Clock;
+  /** Left out: those of the program. */
+  families?: Families;
 };
 
 /** Which models are installed, and which one is the default. Each call sees the files as they are at that moment. */
@@ -79,7 +82,7 @@ export function modelDirectoryOf(config: Config, dataDir: string): string {
 export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModels): ModelRegistry {
   const { config, dataDir, log } = deps;
   const directory = modelDirectoryOf(config, dataDir);
-  const scan = createModelScanner(directory);
+  const scan = createModelScanner(directory, deps.families);
   const logged = new Set<string>();
   const choice = openChoice(deps, SETTING_NAMES.defaultModel, asDefault);
   const routing = openChoice(deps, SETTING_NAMES.languageModels, asTexts);

@@ -1,37 +1,48 @@
-import { basename } from "node:path";
-import { type StagedWeights, stageWeights } from "./model-files.ts";
+import type { ModelPart } from "../../domain/model.ts";
+import type { GivenFile, GivenModel, ModelFamily } from "../../families/contract.ts";
+import { filesOf, type StagedWeights, stageFolder, stageWeights } from "./model-files.ts";
 
-/** Weights that an admin adds, in whatever form they come. */
+/** A model that an admin adds, in whatever form it comes. */
 export type ModelSource = {
   /** What was found, for people: "a ggml file". */
   kind: string;
   /** A name for people, where the admin gives none. */
   name: string;
-  /** Checks what can be checked quickly. @throws Error with the reason why the weights cannot be used */
+  /** The id where the admin gives none; left out: it is made of the name. */
+  id?: string;
+  /** Left out: the family of manifests that name none. */
+  family?: ModelFamily;
+  /** Lists the files as they will be; left out: they are made while they are staged. @throws Error as `check` */
+  files?(): GivenFile[];
+  /** Checks what can be checked quickly. @throws Error with the reason why the model cannot be used */
   check(): void;
   /**
-   * Brings the weights as a ggml file into the directory of models, under a temporary name.
+   * Brings the files into the directory of models, under a temporary name.
    *
    * @throws AppError `invalid_request` (detail `file`); the file system's error
    */
   stage(directory: string): Promise<StagedModel>;
 };
 
-/** Staged weights, and what the manifest says of their origin where the admin says nothing. */
-export type StagedModel = StagedWeights & { origin?: string; licence?: string };
-
 /**
- * Makes a source of a file that whisper.cpp reads as it is.
- *
- * @param check refuses a file that the engine could not use
+ * Staged files, and what the manifest says of their origin where the admin says nothing. `parts`: the files in the folder
+ * `path` of a model that has several; `sha256` is that of the main one.
  */
-export function ggmlSource(file: string, check: (path: string) => unknown): ModelSource {
+export type StagedModel = StagedWeights & { parts?: ModelPart[]; origin?: string; licence?: string };
+
+/** Makes a source of files that are those of a model already. */
+export function givenSource(family: ModelFamily, model: GivenModel): ModelSource {
+  const { kind, name, id, files } = model;
   return {
-    kind: "a ggml file",
-    name: basename(file)
-      .replace(/^ggml-/i, "")
-      .replace(/\.(?:bin|ggml)$/i, ""),
-    check: () => void check(file),
-    stage: (directory) => stageWeights(file, directory),
+    ...{ kind, name, family, files },
+    ...(id === undefined ? {} : { id }),
+    check: () => family.check(filesOf(family, files())),
+    async stage(directory) {
+      const given = files();
+      const { roles } = family;
+      if (!roles) return stageWeights(given[0]?.path ?? "", directory);
+      const staged = await stageFolder(given, directory);
+      return { ...staged, sha256: staged.parts.find(({ role }) => role === roles.main)?.sha256 ?? "" };
+    },
   };
 }

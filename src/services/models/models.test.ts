@@ -14,8 +14,9 @@ import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { fileOf } from "../../domain/model.ts";
 import type { TrialVerdict } from "../../domain/trial.ts";
-import { checkCtcFiles } from "../../engine/ctc/ctc-files.ts";
-import { checkModelFile } from "../../engine/whisper/whisper-model-file.ts";
+import { createFamilies, FAMILIES } from "../../families/families.ts";
+import { createWhisperFamily } from "../../families/whisper/family.ts";
+import { checkModelFile } from "../../families/whisper/model-file.ts";
 import { silentLog } from "../../lib/log.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { type Database, openDatabase } from "../../store/database.ts";
@@ -63,8 +64,7 @@ async function open(
     dataDir: folder,
     log: silentLog,
     clock: manualClock(),
-    checkModelFile: lookAt,
-    checkCtcFiles,
+    families: createFamilies([createWhisperFamily(lookAt), ...FAMILIES.list.slice(1)]),
     tryOutModel: async () => new Map(Object.entries(verdicts).map(([code, trial]) => [code, { trial }])),
   });
 }

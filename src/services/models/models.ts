@@ -1,13 +1,13 @@
 import { dirname, join } from "node:path";
 import type { Act } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
-import { fileOf, type InstalledModel, type SpeakerWeights } from "../../domain/model.ts";
+import type { InstalledModel, SpeakerWeights } from "../../domain/model.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { transaction } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { type CarriedModels, extractCarriedModels } from "./carried-models.ts";
-import { addCtcFolder, isCtcFolder } from "./folder-adding.ts";
 import {
   type Adding,
   type AddModelOptions,
@@ -27,7 +27,7 @@ import {
   servedLanguages,
   unsupportedLanguage,
 } from "./model-routes.ts";
-import { ggmlSource, type ModelSource } from "./model-source.ts";
+import { givenSource, type ModelSource } from "./model-source.ts";
 import { checkPrepared, type PreparedFiles, type PreparedModel, placePrepared } from "./prepared-models.ts";
 import {
   deleteSpeakerWeights,
@@ -47,7 +47,7 @@ export { type AddModelOptions, invalidFile } from "./model-adding.ts";
 export type { MeasuredFigures } from "./model-card.ts";
 export type { DiarizationMethod, ModelDescription } from "./model-description.ts";
 export { modelDirectoryOf } from "./model-registry.ts";
-export { ggmlSource, type ModelSource } from "./model-source.ts";
+export { givenSource, type ModelSource } from "./model-source.ts";
 
 export type ModelServiceDeps = ModelRegistryDeps &
   ModelAddingDeps & {
@@ -137,11 +137,11 @@ export type ModelService = {
   /** Removes installed speaker weights; the executable's net is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
   /**
-   * Brings Whisper weights, or the folder of a CTC model, into the directory of models and writes their manifest. The
+   * Brings a model of one of the families into the directory of models and writes its manifest. The
    * first model that is added becomes the default. A later one takes its place when it knows all its languages and more,
    * has failed its trial in none of them, and an admin has not chosen the default.
    *
-   * @param source what to add; a text: the path of a ggml file or of the folder of a CTC model
+   * @param source what to add; a text: the path of what one of the families takes, such as a ggml file
    * @throws AppError `invalid_request` (detail `file`) for weights that the engine cannot use, another SHA-256 or a
    *   wrong option; `conflict` when the id is taken
    */
@@ -231,7 +231,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
   };
 }
 
-function addFrom(
+async function addFrom(
   deps: ModelServiceDeps,
   registry: ModelRegistry,
   source: string | ModelSource,
@@ -239,9 +239,10 @@ function addFrom(
   adding: Adding,
 ): Promise<InstalledModel> {
   if (typeof source !== "string") return addModel(deps, registry, source, options, adding);
-  return isCtcFolder(source)
-    ? addCtcFolder(deps, registry, source, options, adding)
-    : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options, adding);
+  const { families = FAMILIES } = deps;
+  const found = families.given(source);
+  if (!found) throw invalidFile(`${source} is nothing that can be added.`);
+  return addModel(deps, registry, givenSource(found.family, found.model), options, adding);
 }
 
 function recordAdded(deps: ModelServiceDeps, model: InstalledModel): InstalledModel {
@@ -314,27 +315,27 @@ async function removeSpeakerWeights(
 }
 
 async function verifyModel(
-  { checkModelFile, checkCtcFiles }: ModelServiceDeps,
+  { families = FAMILIES }: ModelServiceDeps,
   registry: ModelRegistry,
   id: string,
   signal?: AbortSignal,
 ): Promise<ModelVerification> {
   const model = registry.find(id) ?? registry.requireInstalled(id);
   const { files, parts } = model;
+  const family = families.of(model.family);
   const problems: string[] = [];
-  const weightsPath = fileOf(files, parts ? "model" : "weights");
+  const weightsPath = families.mainFile(model);
   const sha256 = await sha256OfFile(weightsPath, signal);
   if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
   const folder = dirname(weightsPath);
-  for (const part of parts?.filter(({ role }) => role !== "model") ?? []) {
+  for (const part of parts?.filter(({ role }) => role !== family.roles?.main) ?? []) {
     const found = await sha256OfFile(join(folder, part.name), signal);
     if (found !== part.sha256) {
       problems.push(`the SHA-256 of ${part.name} is ${found}, the manifest says ${part.sha256}`);
     }
   }
   try {
-    if (parts) checkCtcFiles(weightsPath, fileOf(files, "tokens"));
-    else checkModelFile(weightsPath);
+    family.check(files);
   } catch (error) {
     problems.push((error as Error).message);
   }

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel, ModelManifest } from "../../domain/model.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
@@ -30,8 +31,9 @@ export async function checkPrepared(
   registry: ModelRegistry,
   { manifestPath, path }: PreparedFiles,
 ): Promise<PreparedModel> {
+  const { families = FAMILIES } = deps;
   const manifest = orInvalid(() =>
-    parseManifest(readRegularFile(manifestPath, MAX_MANIFEST_BYTES), manifestPath),
+    parseManifest(readRegularFile(manifestPath, MAX_MANIFEST_BYTES), manifestPath, families),
   );
   const existing = registry.find(manifest.id);
   if (existing && (existing.embedded || existing.sha256 !== manifest.sha256)) {
@@ -46,8 +48,7 @@ export async function checkPrepared(
       throw invalidFile(`${manifest.id}: ${file} is not the file of its manifest.`);
   }
   orInvalid(() => {
-    if (manifest.parts) deps.checkCtcFiles(files.model ?? "", files.tokens ?? "");
-    else deps.checkModelFile(path);
+    families.of(manifest.family).check(files);
   });
   const bytes = Object.values(files).reduce((sum, file) => sum + statSync(file).size, 0);
   const isThere = existing !== undefined;

@@ -5,10 +5,10 @@ import { createLocalExecutor } from "../../engine/local-executor.ts";
 import type { ChunkJob, EngineModel, WorkerReply } from "../../engine/protocol.ts";
 import { createPool, type Pool, type PoolOptions } from "../../engine/workers/pool.ts";
 import { spawnWorker, type WorkerProcess } from "../../engine/workers/worker-process.ts";
+import type { ModelFamily } from "../../families/contract.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
-import type { ModelFamily } from "../../pipeline/families/family.ts";
+import { spawnScripted } from "../scripted-family/recognizer.ts";
 import type { Disturbance, ExecutorHarness } from "./executor-contract.ts";
-import { spawnScripted } from "./scripted-recognizer.ts";
 import { engineOptions } from "./test-config.ts";
 
 /** Pools of this machine for `executor-contract.ts`, whose processes can be disturbed. */

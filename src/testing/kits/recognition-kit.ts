@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { createSlots } from "../../admission/slots.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { silentLog } from "../../lib/log.ts";
-import { familyOf } from "../../pipeline/families/families.ts";
 import { type Checkpoint, createMemoryCheckpoint } from "../../recognition/checkpoint.ts";
 import type { RecognitionTools, Recording } from "../../recognition/context.ts";
 import { recognizeRecording } from "../../recognition/recognize.ts";
@@ -68,7 +68,7 @@ export function openRecognitionKit({ workers = 2 } = {}) {
       },
       clock: manualClock(),
       log: silentLog,
-      familyOf,
+      familyOf: FAMILIES.of,
       speakerWeights: () => [],
       maxDurationMs: 3_600_000,
       mostAttempts: 3,

@@ -1,7 +1,7 @@
 import { dlopen, ptr } from "bun:ffi";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expectedTensors, FILE_TYPES } from "../../engine/whisper/whisper-model-file.ts";
+import { expectedTensors, FILE_TYPES } from "../../families/whisper/model-file.ts";
 
 /** A tensor with its values as numbers. The shape is that of the file, with the row's length first. */
 type Tensor = { shape: number[]; values: Float32Array<ArrayBuffer> };

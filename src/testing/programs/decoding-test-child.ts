@@ -8,11 +8,11 @@ import { LANGUAGES } from "../../domain/languages.ts";
 import { MODES } from "../../domain/transcription.ts";
 import { charactersWithout } from "../../engine/whisper/characters.ts";
 import { openWhisperRecognizer } from "../../engine/whisper/whisper-recognizer.ts";
+import { FAMILIES } from "../../families/families.ts";
 import { chooseVariant, usableVariants } from "../../native/cpu-variants.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import { readProcessor } from "../../native/processor.ts";
 import { loadWhisperAddon, type NativeAddon, type NativeModel } from "../../native/whisper/whisper-addon.ts";
-import { familyOf } from "../../pipeline/families/families.ts";
 import { recognizeGuarded } from "../../pipeline/guarded-recognition.ts";
 import { hasForeignScript, heldBackCharacter } from "../../pipeline/wording.ts";
 import { engineOptions } from "../kits/test-config.ts";
@@ -102,7 +102,7 @@ async function efforts({ model: path, sounds }: { model: string; sounds: Sound[]
   const code = { backendDirs: [], avoidedVariants: [], engine: engineOptions() };
   const recognizer = openWhisperRecognizer({ dir: nativeDir ?? "" } as NativeFiles, code);
   const loaded = await recognizer.load({ weights: path }, "cpu");
-  const family = familyOf("whisper");
+  const family = FAMILIES.of("whisper");
   const found: Effort[] = [];
   for (const { name, language, wav } of sounds) {
     const samples = readSamples(wav);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { FAMILIES } from "../../families/families.ts";
 import { floatingExpectations } from "./floating-expectations.ts";
 import { readImportTable } from "./import-table.ts";
 
@@ -132,13 +133,33 @@ describe("tidy", () => {
 
   test("only the two halves of the whisper family know its settings", () => {
     const knowing = imports
-      .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")
+      .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "families/whisper/settings.ts")
       .map(({ from }) => relative(SRC, from));
     expect(knowing.sort()).toEqual([
       "engine/whisper/whisper-model.ts",
       "engine/whisper/whisper-recognizer.ts",
-      "pipeline/families/whisper.ts",
+      "families/whisper/family.ts",
     ]);
+  });
+
+  test("only a family knows its own name", () => {
+    const names = FAMILIES.list.flatMap(({ name, engine }) => [name, engine]);
+    const literal = new RegExp(`(["'\`])(?:${names.join("|")})\\1`);
+    const knowing = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .filter((path) => literal.test(readFileSync(path, "utf8")))
+      .map((path) => relative(SRC, path))
+      .filter((path) => !/^(families|engine)\/(whisper|ctc)\//.test(path));
+    expect(knowing.sort()).toEqual([
+      // The type of checkpoints of transformers, and the folder of a build.
+      "model-import/whisper-config.ts",
+      "native/build/whisper.ts",
+    ]);
+    const registering = imports
+      .filter(({ from }) => !isTest(from) && !inTesting(from))
+      .filter(({ to }) => /^families\/\w+\/family\.ts$/.test(relative(SRC, to)))
+      .map(({ from }) => relative(SRC, from));
+    expect([...new Set(registering)]).toEqual(["families/families.ts"]);
   });
 
   test("only services and the checkpoint move a transcription to another state", () => {

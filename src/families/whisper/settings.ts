@@ -1,4 +1,4 @@
-import type { RecognizerSettings } from "./recognition.ts";
+import type { RecognizerSettings } from "../../domain/recognition.ts";
 
 /** Whisper's parameters for a chunk, without those that depend on the machine. */
 export type WhisperSettings = RecognizerSettings & {

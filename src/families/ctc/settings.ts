@@ -1,4 +1,5 @@
-import type { RecognizerSettings } from "./recognition.ts";
+import type { TokenSpan } from "../../domain/model.ts";
+import type { RecognizerSettings } from "../../domain/recognition.ts";
 
 /**
  * How the features of the sound are computed: `nemo` as for NeMo's training, `kaldi` as kaldi-native-fbank approximates
@@ -6,9 +7,6 @@ import type { RecognizerSettings } from "./recognition.ts";
  */
 export const CTC_FEATURES = ["nemo", "kaldi"] as const;
 export type CtcFeatures = (typeof CTC_FEATURES)[number];
-
-/** The tokens of one language among those of a model, first and last included. */
-export type TokenSpan = { first: number; last: number };
 
 /** Settings for recognizers of CTC models. */
 export type CtcSettings = RecognizerSettings & {

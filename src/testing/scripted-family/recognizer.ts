@@ -1,34 +1,11 @@
-import { existsSync, readFileSync } from "node:fs";
-import { fileOf, type ModelFamilyName, type ModelFiles } from "../../domain/model.ts";
-import type { RecognizerSettings } from "../../domain/recognition.ts";
+import { readFileSync } from "node:fs";
+import { fileOf } from "../../domain/model.ts";
 import type { WorkerReply } from "../../engine/protocol.ts";
 import type { OpenRecognizer } from "../../engine/recognizer.ts";
 import { createWorker } from "../../engine/workers/worker.ts";
 import type { WorkerExit, WorkerProcess } from "../../engine/workers/worker-process.ts";
-import type { ModelFamily } from "../../pipeline/families/family.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
-
-/**
- * A second model family, which shows that the interface fits more than Whisper: several files in roles, its own settings
- * and windows, and a deterministic recognizer without a probability of no speech. Its words come from a file.
- */
-export const SCRIPTED_FAMILY = "scripted" as ModelFamilyName;
-
-type ScriptedSettings = RecognizerSettings & { head: string };
-
-export const scriptedFamily: ModelFamily = {
-  windowMs: 1_000,
-  maxChunkMs: 20_000,
-  unknownBelow: 0,
-  settingsFor: ({ language }): ScriptedSettings => ({ language, head: `head_${language}` }),
-  singlePass: (settings) => settings,
-};
-
-/** Returns the files of a scripted model: a list of tokens, and the text that it recognizes in all loud audio. */
-export const scriptedFiles = (folder: string): ModelFiles => ({
-  model: `${folder}/model.txt`,
-  tokens: `${folder}/tokens.txt`,
-});
+import { SCRIPTED_FAMILY, type ScriptedSettings, scriptedFamily } from "./family.ts";
 
 const LOUD = 0.001;
 /** Recognition is this many times faster than real time. */
@@ -45,24 +22,22 @@ export const openScripted: OpenRecognizer = async (family) => {
       backendFailures: [],
     },
     async load(files) {
-      for (const role of ["model", "tokens"])
-        if (!existsSync(fileOf(files, role))) throw new Error(`${fileOf(files, role)} is missing`);
+      scriptedFamily.check(files);
       const text = readFileSync(fileOf(files, "model"), "utf8");
-      const tokens = new Set(readFileSync(fileOf(files, "tokens"), "utf8").split("\n"));
-      const unknown = text.split(" ").find((word) => !tokens.has(word));
-      if (unknown !== undefined) throw new Error(`the model writes ${unknown}, which is not a token`);
       return {
         device: "cpu",
         async recognize(samples, settings, { signal }) {
           signal.throwIfAborted();
-          const { head } = settings as ScriptedSettings;
+          const { head, ending = "" } = settings as ScriptedSettings;
           if (head === undefined) throw new TypeError("a scripted model needs a head");
           const endMs = Math.floor(samples.length / 16);
           await Promise.race([Bun.sleep(endMs / SPEED), aborted(signal)]);
           signal.throwIfAborted();
           if (!samples.some((sample) => Math.abs(sample) > LOUD)) return { segments: [] };
           return {
-            segments: [{ startMs: 0, endMs, text, language: settings.language, confidence: 0.95 }],
+            segments: [
+              { startMs: 0, endMs, text: text + ending, language: settings.language, confidence: 0.95 },
+            ],
           };
         },
       };

@@ -1,13 +1,9 @@
-import type { ModelManifest } from "../../domain/model.ts";
-import type { RecognizerSettings } from "../../domain/recognition.ts";
-import type { TranscriptionRequest } from "../../domain/transcription.ts";
+import type { ModelManifest } from "../domain/model.ts";
+import type { RecognizerSettings } from "../domain/recognition.ts";
+import type { TranscriptionRequest } from "../domain/transcription.ts";
 
-/**
- * The half of a model family that needs no native code. The other half is a `Recognizer` (`engine/recognizer.ts`): it
- * loads models and recognizes chunks in a worker process. Only these two halves know the content of the family's
- * settings.
- */
-export type ModelFamily = {
+/** What recognition asks of a model family: its part of the family's contract (`families/contract.ts`). */
+export type FamilyRules = {
   /**
    * Audio that the model encodes at once, milliseconds: a chunk costs whole windows. For a family without windows, the
    * length up to which the cost is linear.

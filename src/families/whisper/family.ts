@@ -1,10 +1,14 @@
-import { type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
+import { fileOf, type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
 import type { RecognizerSettings } from "../../domain/recognition.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
-import type { WhisperSettings } from "../../domain/whisper-settings.ts";
-import { conversionOf } from "../letter-conversion.ts";
-import { heldBackCharacter, ownSentenceOf, promptFor } from "../wording.ts";
-import type { ModelFamily } from "./family.ts";
+import { conversionOf, letterChoicesOf } from "../../pipeline/letter-conversion.ts";
+import { heldBackCharacter, ownSentenceOf, promptFor } from "../../pipeline/wording.ts";
+import type { ModelFamily } from "../contract.ts";
+import { givenGgml, whisperLanguages } from "./adding.ts";
+import { whisperKeys, whisperTuning } from "./keys.ts";
+import { checkModelFile } from "./model-file.ts";
+import { whisperNeeds } from "./needs.ts";
+import type { WhisperSettings } from "./settings.ts";
 
 /** whisper.cpp treats sound of exactly this length as one window. */
 const WINDOW_MS = 30_000;
@@ -15,8 +19,41 @@ const UNKNOWN_BELOW = 0.4;
 /** Samples instead of greedy choice. Samples rarely lead into the same loop or wrong script again. */
 const SECOND_ATTEMPT = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } } as const;
 
-/** Models of the Whisper architecture, as whisper.cpp runs them. */
-export const whisperFamily: ModelFamily = {
+/** Looks at a file of weights. @throws Error with the reason why whisper.cpp could not use it */
+type LookAtFile = (path: string) => { multilingual: boolean };
+
+/**
+ * Makes the family of models of the Whisper architecture, as whisper.cpp runs them.
+ *
+ * @param look replaced in tests whose files are no weights
+ */
+export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
+  name: "whisper",
+  title: "Whisper",
+  engine: "whisper",
+  keys: whisperKeys,
+  mayUseGpu: true,
+  canQuantise: true,
+  given: givenGgml,
+  check: (files) => void look(fileOf(files, "weights")),
+  describe: (files, { languages, decoding = {} }) => ({
+    family: "whisper",
+    languages: whisperLanguages(languages, files ? look(fileOf(files, "weights")) : { multilingual: true }),
+    decoding,
+  }),
+  needs: whisperNeeds,
+  trial: {
+    hasLanguageParts: false,
+    knowsEnglish: true,
+    letterChoices: (language, decoding) =>
+      letterChoicesOf(language, whisperTuning(decoding).acceptsPrompt !== false),
+    withoutTimestamps: (decoding) => {
+      const tuning = whisperTuning(decoding);
+      return tuning.timestamps === false
+        ? undefined
+        : { ...decoding, whisper: { ...tuning, timestamps: false } };
+    },
+  },
   windowMs: WINDOW_MS,
   maxChunkMs: WINDOW_MS,
   unknownBelow: UNKNOWN_BELOW,
@@ -24,14 +61,16 @@ export const whisperFamily: ModelFamily = {
   inOwnLetters: (text, { language }, model) => conversionOf(language, model)?.convert(text) ?? text,
   secondAttempt: (settings): RecognizerSettings => ({ ...settings, ...SECOND_ATTEMPT }),
   singlePass: (settings): RecognizerSettings => ({ ...settings, ...{ temperatureIncrement: 0 } }),
-};
+});
+
+export const whisperFamily = createWhisperFamily(checkModelFile);
 
 /** Returns Whisper's reference settings, changed by the model's manifest. */
 export function whisperSettings(
   { language, mode }: Pick<TranscriptionRequest, "language" | "mode">,
   model: Pick<ModelManifest, "languages" | "decoding">,
 ): WhisperSettings {
-  const { whisper = {} } = model.decoding;
+  const whisper = whisperTuning(model.decoding);
   const beamSize = whisper.beamSize ?? 1;
   const heldBack = heldBackCharacter(language, mode, conversionOf(language, model)?.scripts);
   const isPrompted = model.languages.find(({ code }) => code === language)?.letters === "prompted";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CTC_METADATA, type CtcModelOptions, ctcModel } from "../../testing/makers/onnx-makers.ts";
 import { RAW_CTC, TINY_CTC } from "../../testing/makers/tiny-ctc.ts";
-import { checkCtcFiles, readTokens } from "./ctc-files.ts";
+import { checkCtcFiles, readTokens } from "./model-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-ctc-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
-import type { EngineOptions } from "../domain/engine-options.ts";
-import { readProcessor } from "../native/processor.ts";
-import type { WhisperHead } from "./whisper/whisper-model-file.ts";
+import type { EngineOptions } from "../../domain/engine-options.ts";
+import type { FamilyMachine, StepSharing } from "../contract.ts";
+import type { WhisperHead } from "./model-file.ts";
 
 /**
  * The kernel for few tokens (src/native/whisper/kernels/token-products.cpp) takes rows of whole blocks. On a GPU a
@@ -8,18 +8,9 @@ import type { WhisperHead } from "./whisper/whisper-model-file.ts";
  */
 const BLOCK = 64;
 
-/** What decides, besides the model, whether steps are shared. */
-export type SharingMachine = {
-  engine: Pick<EngineOptions, "precision" | "shared_steps">;
-  hasKernels?: boolean;
-};
-
 /** Reports whether recognition may differ in small ways from that of whisper.cpp as it comes, and is faster. */
 export const usesOwnKernels = ({ precision }: Pick<EngineOptions, "precision">): boolean =>
   precision === "fast";
-
-/** Where decoding steps of several chunks of a model are made together. */
-export type StepSharing = { onProcessor: boolean; onGpu: boolean };
 
 /**
  * Decides where decoding steps of several chunks of a model are made together: where the weights are then read once for
@@ -27,12 +18,12 @@ export type StepSharing = { onProcessor: boolean; onGpu: boolean };
  */
 export function stepSharing(
   { width }: Pick<WhisperHead, "width">,
-  { engine, hasKernels = readProcessor()?.flags.has("avx2") ?? false }: SharingMachine,
+  { engine, processorFlags }: FamilyMachine,
 ): StepSharing {
   const { shared_steps: where } = engine;
   const isWanted = usesOwnKernels(engine) && where !== "never" && width % BLOCK === 0;
   return {
-    onProcessor: isWanted && hasKernels,
+    onProcessor: isWanted && processorFlags.has("avx2"),
     onGpu: isWanted && where === "auto",
   };
 }

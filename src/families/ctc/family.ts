@@ -1,8 +1,11 @@
-import type { CtcSettings } from "../../domain/ctc-settings.ts";
-import { type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
+import { fileOf, type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
-import { suppressPattern } from "../wording.ts";
-import type { ModelFamily } from "./family.ts";
+import { suppressPattern } from "../../pipeline/wording.ts";
+import type { ModelFamily } from "../contract.ts";
+import { describeCtc, givenCtcFolder } from "./adding.ts";
+import { ctcKeys, ctcTuning } from "./keys.ts";
+import { CTC_FAMILIES, checkCtcFiles } from "./model-files.ts";
+import type { CtcSettings } from "./settings.ts";
 
 /** The cost of attention grows with the square of the length, and counts little up to this. */
 const LINEAR_MS = 10_000;
@@ -17,6 +20,18 @@ const UNKNOWN_BELOW = 0.6;
 
 /** CTC models of NeMo, such as IndicConformer. They are deterministic: the same audio gives the same text. */
 export const nemoCtcFamily: ModelFamily = {
+  name: CTC_FAMILIES.nemo,
+  title: "NeMo CTC",
+  engine: "onnx-ctc",
+  roles: { main: "model", others: ["tokens"] },
+  keys: ctcKeys,
+  mayUseGpu: false,
+  canQuantise: false,
+  given: givenCtcFolder,
+  check: (files) => void checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens")),
+  describe: describeCtc,
+  needs: () => ({ isOneThread: true }),
+  trial: { hasLanguageParts: true, knowsEnglish: false },
   windowMs: LINEAR_MS,
   maxChunkMs: MAX_CHUNK_MS,
   unknownBelow: UNKNOWN_BELOW,
@@ -30,6 +45,8 @@ export const nemoCtcFamily: ModelFamily = {
  */
 export const omnilingualCtcFamily: ModelFamily = {
   ...nemoCtcFamily,
+  name: CTC_FAMILIES.omnilingual,
+  title: "Omnilingual CTC",
   settingsFor(request, model): CtcSettings {
     const suppressTokens = suppressPattern(request.language, request.mode);
     return { ...ctcSettings(request, model), ...(suppressTokens === undefined ? {} : { suppressTokens }) };
@@ -43,7 +60,7 @@ function ctcSettings(
   const span = model.languages.find(({ code }) => code === language)?.tokenSpan;
   return {
     language: modelLanguageOf(model, language),
-    features: model.decoding.ctc?.features ?? "nemo",
+    features: ctcTuning(model.decoding).features ?? "nemo",
     ...(span === undefined ? {} : { tokenSpan: span }),
   };
 }

@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { TokenSpan } from "../../domain/ctc-settings.ts";
-import type { ModelFamilyName } from "../../domain/model.ts";
+import type { TokenSpan } from "../../domain/model.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { ONNX_FLOAT, ONNX_INT64, type OnnxFile, type OnnxPort, readOnnxFile } from "../../lib/onnx-file.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
@@ -24,8 +23,9 @@ export type CtcModelInfo = {
   languages: Map<string, TokenSpan>;
 };
 
-/** Families of CTC models. Their inputs distinguish them: `nemo_ctc` takes features, `omnilingual_ctc` samples. */
-export type CtcFamilyName = Exclude<ModelFamilyName, "whisper">;
+/** Families of CTC models. Their inputs distinguish them: those of NeMo take features, those of Omnilingual samples. */
+export const CTC_FAMILIES = { nemo: "nemo_ctc", omnilingual: "omnilingual_ctc" } as const;
+export type CtcFamilyName = (typeof CTC_FAMILIES)[keyof typeof CTC_FAMILIES];
 
 const MAX_TOKENS_BYTES = 4 * 1024 * 1024;
 const BLANKS = new Set(["<blk>", "<blank>", "<eps>"]);
@@ -46,14 +46,15 @@ const MAX_FACTOR = 64;
  */
 export function checkCtcFiles(modelPath: string, tokensPath: string): CtcModelInfo {
   const file = about(modelPath, () => readOnnxFile(modelPath));
-  const family = takesSamples(file) ? "omnilingual_ctc" : "nemo_ctc";
+  const family = takesSamples(file) ? CTC_FAMILIES.omnilingual : CTC_FAMILIES.nemo;
   const { tokens, blank } = about(tokensPath, () =>
     readTokens(readRegularFile(tokensPath, MAX_TOKENS_BYTES), family),
   );
   return about(modelPath, () => {
-    const bins = family === "nemo_ctc" ? checkFeatures(file) : 1;
+    const bins = family === CTC_FAMILIES.nemo ? checkFeatures(file) : 1;
     checkScores(file, tokens.length);
-    const factor = family === "nemo_ctc" ? checkMetadata(file.metadata, tokens.length) : OMNILINGUAL_FACTOR;
+    const factor =
+      family === CTC_FAMILIES.nemo ? checkMetadata(file.metadata, tokens.length) : OMNILINGUAL_FACTOR;
     for (const [name, bytes] of file.external) checkExternal(join(dirname(modelPath), name), bytes);
     const languages = readLanguages(file.metadata.get("languages") ?? "", tokens.length - 1);
     return { family, tokens, blank, bins, factor, external: [...file.external.keys()], languages };
@@ -79,7 +80,7 @@ function about<T>(path: string, work: () => T): T {
  * @throws Error with the line that is wrong
  */
 export function readTokens(text: string, family: CtcFamilyName): { tokens: string[]; blank: number } {
-  const isOmnilingual = family === "omnilingual_ctc";
+  const isOmnilingual = family === CTC_FAMILIES.omnilingual;
   const tokens: string[] = [];
   const lines = text.split(/\r?\n/);
   if (lines.length > 1 && lines.at(-1) === "") lines.pop();

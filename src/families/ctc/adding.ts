@@ -1,0 +1,79 @@
+import { statSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { languageOf } from "../../domain/languages.ts";
+import { fileOf, type ModelFiles, type ModelLanguage } from "../../domain/model.ts";
+import type { DescribedModel, GivenModel, SaidLanguage, SaidOfModel } from "../contract.ts";
+import { type CtcModelInfo, checkCtcFiles } from "./model-files.ts";
+
+const MODEL_NAME = "model.onnx";
+const TOKENS_NAME = "tokens.txt";
+/** A token that many models have for sounds that they do not know. */
+const UNKNOWN_TOKEN = "<unk>";
+
+/** Finds a folder with `model.onnx`, `tokens.txt`, and the files of weights that the model names, or a part of these. */
+export function givenCtcFolder(path: string): GivenModel | undefined {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+  const isThere = (name: string) => statSync(join(path, name), { throwIfNoEntry: false }) !== undefined;
+  const missing = [MODEL_NAME, TOKENS_NAME].filter((name) => !isThere(name));
+  if (missing.length === 2) return undefined;
+  const name = basename(resolve(path));
+  return {
+    kind: "the folder of a CTC model",
+    name,
+    id: name.toLowerCase(),
+    isPart: missing.length > 0,
+    files() {
+      const { external } = checkCtcFiles(join(path, MODEL_NAME), join(path, TOKENS_NAME));
+      return [
+        { role: "model", name: MODEL_NAME },
+        { role: "tokens", name: TOKENS_NAME },
+        ...external.map((each) => ({ role: "weights", name: each })),
+      ].map((file) => ({ ...file, path: join(path, file.name) }));
+    },
+  };
+}
+
+/** Says what the manifest of a new model holds. @throws Error with the reason why files and languages do not fit */
+export function describeCtc(
+  files: ModelFiles | undefined,
+  { languages, features }: SaidOfModel,
+): DescribedModel {
+  if (!files) throw new Error("The files of a CTC model are needed to describe it.");
+  const info = checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens"));
+  return {
+    family: info.family,
+    languages: languagesOf(info, languages),
+    decoding: {
+      ...(info.tokens.includes(UNKNOWN_TOKEN) ? { unknownToken: UNKNOWN_TOKEN } : {}),
+      ...(features === undefined ? {} : { ctc: { features } }),
+    },
+  };
+}
+
+/**
+ * Returns the languages that an admin names, else those that the model names. Mode `native` alone: whether training kept
+ * hesitations and English words is not in the files.
+ */
+function languagesOf(
+  { tokens, languages: named }: Pick<CtcModelInfo, "tokens" | "languages">,
+  said: readonly SaidLanguage[] | undefined,
+): ModelLanguage[] {
+  const given = said ?? [...named.keys()].map((code): SaidLanguage => ({ code }));
+  if (given.length === 0) {
+    throw new Error("The model does not name its languages: give each one with --language.");
+  }
+  return given.map((language) => {
+    const tokenSpan = language.tokenSpan ?? named.get(language.code);
+    if (tokenSpan && tokenSpan.last >= tokens.length - 1) {
+      throw new Error(
+        `The tokens ${tokenSpan.first} to ${tokenSpan.last} of ${language.code} are not among the model's ${tokens.length - 1}.`,
+      );
+    }
+    return {
+      ...language,
+      modes: language.modes ?? ["native"],
+      name: languageOf(language.code)?.name ?? language.code,
+      ...(tokenSpan ? { tokenSpan } : {}),
+    };
+  });
+}

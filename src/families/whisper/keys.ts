@@ -1,0 +1,46 @@
+import { languageOf } from "../../domain/languages.ts";
+import { LETTER_WAYS, type ModelDecoding } from "../../domain/model.ts";
+import { matching, oneOf, trueOrFalse, within } from "../checks.ts";
+import type { FamilyKeys } from "../contract.ts";
+
+/** Settings of Whisper's decoder for particular weights. */
+export type WhisperTuning = {
+  /** Beams of the search; 1 is greedy. */
+  beamSize?: number;
+  /** Step of the temperature fallback; 0: no fallback. */
+  temperatureIncrement?: number;
+  /** Token entropy below which a window is recognized again. */
+  entropyThreshold?: number;
+  /** False: an initial prompt makes this model worse, so no mode uses one. */
+  acceptsPrompt?: boolean;
+  /** False: the weights were trained without timestamps; the times of segments are those of the speech. */
+  timestamps?: boolean;
+};
+
+/** Returns the settings that a manifest has for Whisper's decoder. */
+export const whisperTuning = ({ whisper }: ModelDecoding): WhisperTuning => (whisper ?? {}) as WhisperTuning;
+
+export const whisperKeys: FamilyKeys = {
+  tuning: "whisper",
+  decoding: {
+    beam_size: { field: "beamSize", check: within(1, 8, true), read: Number },
+    temperature_increment: { field: "temperatureIncrement", check: within(0, 1, false), read: Number },
+    entropy_threshold: { field: "entropyThreshold", check: within(0, 100, false), read: Number },
+    accepts_prompt: { field: "acceptsPrompt", check: trueOrFalse },
+    timestamps: { field: "timestamps", check: trueOrFalse },
+  },
+  languages: {
+    decoder_language: {
+      field: "decoderLanguage",
+      check: matching(/^[a-z]{2,3}$/, "one of whisper's language codes"),
+    },
+    letters: { field: "letters", check: oneOf(LETTER_WAYS) },
+  },
+  languageFault({ code, decoderLanguage }) {
+    const known = languageOf(code);
+    const isUnknown = decoderLanguage === undefined && known && known.whisperCode === undefined;
+    return isUnknown
+      ? { key: "decoder_language", problem: `is missing: whisper has no language ${code}` }
+      : undefined;
+  },
+};
