@@ -132,19 +132,19 @@ describe("on a GPU", () => {
   test.each([
     ["before the model is loaded", undefined],
     ["once it is", "Vulkan0"],
-  ])("chunks share one queue of work, a thread of the processor each: %s", async (_, device) => {
+  ])("chunks share four queues of work, a thread of the processor each: %s", async (_, device) => {
     const { jobs, run, capacity } = open(true, { machine: withGpu, device });
     await run({ sharers: 2 });
     await run({ sharers: 1 });
-    const shared = { threads: 1, lanes: 1, laneThreads: 1, lanesAreOnGpu: true };
+    const shared = { threads: 1, lanes: 4, laneThreads: 1, lanesAreOnGpu: true };
     expect(jobs).toMatchObject([shared, shared]);
-    expect(capacity()).toEqual({ chunks: 8, power: 1, isElastic: true, lanes: 1 });
+    expect(capacity()).toEqual({ chunks: 32, power: 4, isElastic: true, lanes: 4 });
   });
 
   test("chunks that clients wait for share a queue of their own", async () => {
     const { jobs, run } = open(true, { machine: withGpu, device: "Vulkan0" });
     await run({ isUrgent: true });
-    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 1, lanesAreOnGpu: true, niceness: 0 });
+    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 4, lanesAreOnGpu: true, niceness: 0 });
   });
 
   test("a chunk that has ended a process makes its own steps", async () => {

@@ -50,10 +50,7 @@ async function quantise(
   if (!model) throw new CommandError("not_found", `there is no model ${id}`);
   if (!FAMILIES.of(model.family).canQuantise) {
     const able = FAMILIES.list.filter(({ canQuantise }) => canQuantise).map(({ title }) => title);
-    throw new CommandError(
-      "usage",
-      `${id} is not a ${able.join(" or ")} model; only those can be quantised`,
-    );
+    throw new CommandError("usage", `${id} is not a ${able.join(" or ")} model; only those can be quantised`);
   }
   const { nameWithType, openModelFile } = await import("./model-sources.ts");
   const source = openModelFile(FAMILIES.mainFile(model), {
