@@ -4,7 +4,9 @@ import type { DevicePreference, EngineOptions } from "../domain/engine-options.t
 import { errorMessage } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import type { ComputeDevice, EngineInfo } from "./protocol.ts";
-import type { LoadOptions } from "./whisper/whisper-model.ts";
+
+/** Where a model is loaded: on the processor, or on one of the GPUs. */
+export type UsedDevice = "cpu" | { gpuIndex: number };
 
 const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = {
   cuda: /cuda/i,
@@ -20,7 +22,7 @@ const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = 
 export function chooseDevice(
   devices: readonly ComputeDevice[],
   preference: DevicePreference,
-): { name: string; use: LoadOptions["device"] } {
+): { name: string; use: UsedDevice } {
   const gpus = gpusOf(devices);
   if (preference === "cpu") return { name: "cpu", use: "cpu" };
   const gpu = preference === "auto" ? gpus[0] : gpus.find(({ name }) => DEVICE_NAMES[preference].test(name));

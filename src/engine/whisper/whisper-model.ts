@@ -1,3 +1,4 @@
+import type { UsedDevice } from "../devices.ts";
 import { statSync } from "node:fs";
 import { checkModelFile, type ModelFileInfo } from "../../families/whisper/model-file.ts";
 import type { WhisperSettings } from "../../families/whisper/settings.ts";
@@ -9,7 +10,7 @@ import { toSegments, type WhisperSegment } from "./whisper-segments.ts";
 import { WINDOW_FRAMES, windowFrames } from "./window.ts";
 
 export type LoadOptions = {
-  device: "cpu" | { gpuIndex: number };
+  device: UsedDevice;
   flashAttention: boolean;
   /** Chunks will share decoding steps on a GPU. Left out: they will not. */
   sharesSteps?: boolean;
