@@ -1,8 +1,8 @@
-import type { UsedDevice } from "../devices.ts";
 import { statSync } from "node:fs";
 import { checkModelFile, type ModelFileInfo } from "../../families/whisper/model-file.ts";
 import type { WhisperSettings } from "../../families/whisper/settings.ts";
 import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
+import type { UsedDevice } from "../devices.ts";
 import { requireSpace, TRIAL_SAMPLES, tryOut } from "../gpu-trial.ts";
 import type { ComputeDevice } from "../protocol.ts";
 import { charactersWithout } from "./characters.ts";
