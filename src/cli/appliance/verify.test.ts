@@ -160,7 +160,7 @@ describe("a tarball", () => {
       (dir: string) => writeFileSync(join(dir, "extra"), "x"),
       "not in the signed list: extra",
     ],
-    ["a link", (dir: string) => symlinkSync("/etc/passwd", join(dir, "link")), "no regular file"],
+    ["a link", (dir: string) => symlinkSync("/etc/passwd", join(dir, "link")), "not a regular file"],
     ["a changed list", (dir: string) => appendFileSync(join(dir, "SHA256SUMS"), "\n"), "was changed"],
     ["a changed signature", (dir: string) => writeFileSync(join(dir, "SHA256SUMS.sig"), "x"), "was changed"],
   ])("with %s is refused", async (what, change, message) => {

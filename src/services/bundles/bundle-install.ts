@@ -12,9 +12,10 @@ import { copyPrivately } from "../../store/backup.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import type { ModelService } from "../models/models.ts";
 import type { PreparedModel } from "../models/prepared-models.ts";
+import { createEntryCheck } from "../signed/folder-tar.ts";
 import { feedTar, piecesOf, TarError } from "../signed/tar-pieces.ts";
 import { type BundleContents, BundleError, EXECUTABLE, FOLDER } from "./bundle-format.ts";
-import { problemWith, type VerifiedBundle, verifyBundle } from "./bundle-verify.ts";
+import { BUNDLE_RULES, type VerifiedBundle, verifyBundle } from "./bundle-verify.ts";
 
 export type InstallOptions = {
   key: KeyObject;
@@ -106,15 +107,14 @@ function requireSpace(directory: string, bytes: number): void {
 
 /** Unpacks the verified files, and compares each again: the bundle may have changed since it was verified. */
 async function unpack(path: string, staging: string, { hashes, bytes }: VerifiedBundle): Promise<void> {
-  const names = new Set<string>();
+  const check = createEntryCheck(BUNDLE_RULES);
   let left = bytes;
   const filter = (_path: string, entry: unknown): boolean => {
     const one = entry as ReadEntry;
-    if (problemWith(one, names) !== undefined || one.type !== "File") return false;
-    const name = one.path.slice(FOLDER.length + 1);
-    names.add(name);
+    const checked = check(one);
+    if (!("name" in checked)) return false;
     left -= one.size;
-    return left >= 0 && hashes.has(name);
+    return left >= 0 && hashes.has(checked.name);
   };
   const unpacking = new Unpack({ cwd: staging, strict: true, filter, preserveOwner: false });
   try {

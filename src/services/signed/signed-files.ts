@@ -5,8 +5,8 @@ import { ChecksumsError, parseChecksums } from "../../lib/checksums.ts";
 import { openRegularFile, readRegularFile, statRegularFile } from "../../lib/regular-file.ts";
 import { isSignedBy, keyFingerprint, SIGNATURE_BYTES } from "../../lib/signatures.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
-import { readTarball } from "./signed-tarball.ts";
-import { TarError } from "./tar-pieces.ts";
+import { readFolderTar } from "./folder-tar.ts";
+import { TarError, unpackedPiecesOf } from "./tar-pieces.ts";
 
 /** How a file was verified: by its own signature, a signed list beside it, or a signed list inside it. */
 type Means = "signature" | "checksums" | "contents";
@@ -25,6 +25,8 @@ const REQUEST_SUFFIX = ".csr";
 /** A signature covers all bytes at once, so they are in memory. Larger files are in a list of checksums. */
 const MAX_SIGNED_BYTES = 64 * 1024 * 1024;
 const MAX_CHECKSUMS_BYTES = 1024 * 1024;
+/** More than any release has. */
+const MAX_UNPACKED_BYTES = 8 * 1024 ** 3;
 
 /**
  * Verifies a file with the first signature that there is: `FILE.sig`; a signed `SHA256SUMS` beside it that lists it; or,
@@ -143,12 +145,15 @@ async function verifyTarball(path: string, key: KeyObject): Promise<Verified> {
 /** @param judge gets the list and its signature before what follows them is unpacked. @returns hashes by name */
 async function contentsOf(path: string, judge: (checksums: Uint8Array, signature: Uint8Array) => void) {
   const names = [CHECKSUMS, CHECKSUMS + SIGNATURE_SUFFIX];
-  const onKept = (kept: ReadonlyMap<string, Uint8Array>) => {
+  const judgeBoth = (kept: ReadonlyMap<string, Uint8Array>) => {
     const [checksums, signature] = names.map((name) => kept.get(name));
-    if (checksums && signature) judge(checksums, signature);
+    if (!checksums || !signature) return false;
+    judge(checksums, signature);
+    return true;
   };
+  const rules = { kept: names, maxKeptBytes: MAX_CHECKSUMS_BYTES };
   try {
-    return (await readTarball(path, { names, maxBytes: MAX_CHECKSUMS_BYTES, onKept })).hashes;
+    return (await readFolderTar(unpackedPiecesOf(path, MAX_UNPACKED_BYTES), rules, judgeBoth)).hashes;
   } catch (error) {
     if (error instanceof TarError) throw new NotVerifiedError(`${path}: ${error.message}`);
     throw error;

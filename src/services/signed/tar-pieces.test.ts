@@ -83,8 +83,8 @@ describe("a packed archive", () => {
     for (let index = 0; index < LARGE_MIB; index++) digest.update(DENSE);
     const list = Buffer.from(`${digest.digest("hex")}  large\n`);
     const before = [
-      fileOf("top/SHA256SUMS", list),
-      fileOf("top/SHA256SUMS.sig", signMessage(list, privateKey)),
+      fileOf("shruti-bundle/SHA256SUMS", list),
+      fileOf("shruti-bundle/SHA256SUMS.sig", signMessage(list, privateKey)),
     ];
     const path = await packed("large.tar.gz", before, DENSE, LARGE_MIB);
     const { bytes, outcome } = await verifyElsewhere(path);
