@@ -225,6 +225,14 @@ describe("tidy", () => {
     expect(found).toEqual([]);
   });
 
+  test("only lib/abort.ts listens to signals that abort", () => {
+    const found = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .filter((path) => /addEventListener\("abort"/.test(readFileSync(path, "utf8")))
+      .map((path) => relative(SRC, path));
+    expect(found.sort()).toEqual(["engine/whisper/whisper-model.ts", "lib/abort.ts"]);
+  });
+
   test("transactions are synchronous functions", () => {
     const found = files.filter(
       (path) => !isTest(path) && /transaction\([^)]*async/i.test(readFileSync(path, "utf8")),

@@ -1,5 +1,5 @@
 import { afterEach, expect, setSystemTime, test } from "bun:test";
-import { createStartBackoff } from "./start-backoff.ts";
+import { createStartBackoff } from "./worker-host.ts";
 
 afterEach(() => void setSystemTime());
 
