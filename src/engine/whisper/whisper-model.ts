@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { checkModelFile, type ModelFileInfo } from "../../families/whisper/model-file.ts";
 import type { WhisperSettings } from "../../families/whisper/settings.ts";
+import { onAbort } from "../../lib/abort.ts";
 import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
 import type { UsedDevice } from "../devices.ts";
 import { requireSpace, TRIAL_SAMPLES, tryOut } from "../gpu-trial.ts";
@@ -161,8 +162,7 @@ async function recognize(
   budget: StepBudget | undefined,
 ): Promise<WhisperSegment[]> {
   const task = native.transcribe(samples, params, () => {});
-  const abort = () => task.abort();
-  signal?.addEventListener("abort", abort, { once: true });
+  const unwatch = onAbort(signal, () => task.abort());
   try {
     const { segments, steps } = await task.promise;
     if (budget) budget.left -= steps;
@@ -172,7 +172,7 @@ async function recognize(
     if (signal?.aborted) throw signal.reason;
     throw error;
   } finally {
-    signal?.removeEventListener("abort", abort);
+    unwatch();
   }
 }
 
