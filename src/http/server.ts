@@ -28,7 +28,7 @@ import { systemRoutes } from "./routes/system.ts";
 import { transcriptionRoutes } from "./routes/transcriptions.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 import { usageRoutes } from "./routes/usage.ts";
-import { webhookEndpointRoutes } from "./routes/webhook-endpoints.ts";
+import { webhookEndpointRoutes } from "./routes/webhooks.ts";
 import { createStorageHandler, storageMethods } from "./storage/storage.ts";
 import { createUnread } from "./unread.ts";
 import { type ErrorShape, errorResponse, toAppError } from "./wire/errors.ts";

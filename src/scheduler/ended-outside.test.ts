@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { EngineError } from "../engine/protocol.ts";
 import { within } from "../lib/within.ts";
-import { deleteUpload } from "../services/upload-admin.ts";
+import { deleteUpload } from "../services/uploads/upload-admin.ts";
 import { listUnfinished } from "../store/transcriptions.ts";
 import { audioForm } from "../testing/answers/api-client.ts";
 import type { TestApp } from "../testing/kits/open-test-app.ts";

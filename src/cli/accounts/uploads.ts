@@ -28,7 +28,7 @@ export function registerUploads(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (id: string, options: { json?: true }) => {
       const admin = await context.openServices();
-      const { deleteUpload } = await import("../../services/upload-admin.ts");
+      const { deleteUpload } = await import("../../services/uploads/upload-admin.ts");
       const row = await deleteUpload(admin, id);
       if (options.json) context.printJson(toUpload(row));
       else context.printLine(`The recording of ${row.id} is deleted.`);

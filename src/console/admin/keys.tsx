@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import type { Key, KeyCreated, KeyList, Project, ProjectList } from "../../http/wire/console.ts";
-import { now } from "../list/transcriptions.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { now } from "../transcriptions/transcriptions.ts";
 import { en } from "../words/en.ts";
 import { ago, moment } from "../words/format.ts";
 import { words } from "../words/words.ts";

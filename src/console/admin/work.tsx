@@ -7,10 +7,10 @@ import type {
   DeliveryList,
   Redelivered,
 } from "../../http/wire/console.ts";
-import { StateMark } from "../list/list.tsx";
-import { FILTERS, type Filter, now } from "../list/transcriptions.ts";
 import { announce } from "../parts/announce.tsx";
 import { SaidInEnglish } from "../parts/said-in-english.tsx";
+import { StateMark } from "../transcriptions/list.tsx";
+import { FILTERS, type Filter, now } from "../transcriptions/transcriptions.ts";
 import { ago, bytes, clock, count, languageName, moment, percent } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";

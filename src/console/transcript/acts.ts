@@ -1,8 +1,8 @@
 import { batch } from "@preact/signals";
 import { announce } from "../parts/announce.tsx";
 import { words } from "../words/words.ts";
-import type { TranscriptModel } from "./model.ts";
 import { replaceIn } from "./search.ts";
+import type { TranscriptModel } from "./shown-transcript.ts";
 
 /** Steps back and on by this many seconds. */
 const STEP_SECONDS = 3;

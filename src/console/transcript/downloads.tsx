@@ -2,12 +2,12 @@ import { useSignal } from "@preact/signals";
 import type { AudioLink, Transcription } from "../../http/wire/schemas.ts";
 import { sameOrigin } from "../lib/address.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { nameOf } from "../list/list.tsx";
 import { givenNames } from "../notes/speakers.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { askWithKey, read } from "../session.ts";
+import { nameOf } from "../transcriptions/list.tsx";
 import { words } from "../words/words.ts";
 import {
   asWritten,
@@ -21,7 +21,7 @@ import {
   saveAs,
   saveFrom,
 } from "./export.ts";
-import type { TranscriptModel } from "./model.ts";
+import type { TranscriptModel } from "./shown-transcript.ts";
 
 const ENDINGS: Record<Format, string> = { srt: "srt", vtt: "vtt", text: "txt", json: "json" };
 

@@ -2,8 +2,6 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Transcription, Usage } from "../../http/wire/schemas.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { nameOf, StateMark } from "../list/list.tsx";
-import { isUnfinished } from "../list/transcriptions.ts";
 import { noteName } from "../notes/names.ts";
 import { givenNames, numberOf, renameSpeaker, speakerName, swatchOf } from "../notes/speakers.ts";
 import { AskingButton } from "../parts/asking-button.tsx";
@@ -11,10 +9,12 @@ import { CopyButton } from "../parts/copy-button.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { askWithKey, read } from "../session.ts";
+import { nameOf, StateMark } from "../transcriptions/list.tsx";
+import { isUnfinished } from "../transcriptions/transcriptions.ts";
 import { languageName, length, moment, money } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { Downloads } from "./downloads.tsx";
-import type { TranscriptModel } from "./model.ts";
+import type { TranscriptModel } from "./shown-transcript.ts";
 
 /** The column beside the transcript: speakers, downloads, and what is known of the recording. */
 export function Facts({ model, one }: { model: TranscriptModel; one: Transcription }) {

@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import { words } from "../words/words.ts";
-import type { TranscriptModel } from "./model.ts";
 import { hasWho } from "./rows.ts";
 import { SegmentRow } from "./segment-row.tsx";
+import type { TranscriptModel } from "./shown-transcript.ts";
 import { useVirtualRows } from "./virtual-rows.ts";
 
 /** The rows of a transcript. Only those near the window are in the page, so that 5000 scroll as well as 50. */

@@ -6,9 +6,9 @@ import { Icon } from "../parts/icons.tsx";
 import { clock, directionOf, length } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { correct, edit, playRow } from "./acts.ts";
-import type { TranscriptModel } from "./model.ts";
 import { doubtOf, type Row, type Segment } from "./rows.ts";
 import { type Match, matchesIn } from "./search.ts";
+import type { TranscriptModel } from "./shown-transcript.ts";
 
 /** A second click that comes sooner belongs to the first. */
 const DOUBLE_CLICK_MS = 300;

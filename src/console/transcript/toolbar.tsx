@@ -4,8 +4,8 @@ import { Icon, type IconName } from "../parts/icons.tsx";
 import { clock } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { nextPlace, replaceMatches } from "./acts.ts";
-import type { TranscriptModel } from "./model.ts";
 import { SPEEDS } from "./player.ts";
+import type { TranscriptModel } from "./shown-transcript.ts";
 import { ZOOMS } from "./waveform.tsx";
 
 /** Playing, speed, and following. */

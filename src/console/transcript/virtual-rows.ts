@@ -9,9 +9,9 @@ import {
 } from "@tanstack/virtual-core";
 import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo } from "preact/hooks";
-import type { TranscriptModel } from "./model.ts";
 import { rowHeights } from "./row-heights.ts";
 import { hasWho, type Row } from "./rows.ts";
+import type { TranscriptModel } from "./shown-transcript.ts";
 
 type List = Virtualizer<HTMLDivElement, HTMLLIElement>;
 

@@ -6,9 +6,9 @@ import { isDark } from "../lib/preferences.ts";
 import { clock } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { drawLane, laneHeight } from "./lane.ts";
-import type { TranscriptModel } from "./model.ts";
 import type { Player } from "./player.ts";
 import { rowAt } from "./rows.ts";
+import type { TranscriptModel } from "./shown-transcript.ts";
 import type { Waveform } from "./waveform-data.ts";
 
 const HEIGHT_PX = 64;

@@ -1,10 +1,10 @@
-import { AppError } from "../domain/errors.ts";
-import { audioFilePath, removeFile } from "../store/audio-files.ts";
-import { checkpoint, transaction } from "../store/database.ts";
-import { findUpload, type UploadRow } from "../store/uploads.ts";
-import type { Admin } from "./admin.ts";
-import { deleteUploadRecording } from "./deletions.ts";
-import { createReceiptService } from "./receipts.ts";
+import { AppError } from "../../domain/errors.ts";
+import { audioFilePath, removeFile } from "../../store/audio-files.ts";
+import { checkpoint, transaction } from "../../store/database.ts";
+import { findUpload, type UploadRow } from "../../store/uploads.ts";
+import type { Admin } from "../admin.ts";
+import { deleteUploadRecording } from "../deletions.ts";
+import { createReceiptService } from "../receipts.ts";
 
 /**
  * Deletes the recording of an upload for an admin's command. Deleting it again changes nothing.

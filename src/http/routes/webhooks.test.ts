@@ -6,7 +6,7 @@ import { openWebhookKit } from "../../testing/kits/webhook-kit.ts";
 import { setContext, targetOf } from "../context.ts";
 import { defineRoutes } from "../route.ts";
 import { errorResponse, toAppError } from "../wire/errors.ts";
-import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
+import { webhookEndpointRoutes } from "./webhooks.ts";
 
 let kit: ReturnType<typeof openWebhookKit>;
 beforeEach(() => {

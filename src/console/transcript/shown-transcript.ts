@@ -8,11 +8,11 @@ import type {
 import { sameOrigin } from "../lib/address.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
 import { OFFLINE_SECONDS, secondsToWait } from "../lib/patience.ts";
-import { isUnfinished, lookNow } from "../list/transcriptions.ts";
 import { createCorrections } from "../notes/corrections.ts";
 import { forgetDeleted, forgetOne } from "../notes/forgetting.ts";
 import { loadSpeakerNames, speakersIn } from "../notes/speakers.ts";
 import { read } from "../session.ts";
+import { isUnfinished, lookNow } from "../transcriptions/transcriptions.ts";
 import { createPlayer, type Player } from "./player.ts";
 import { isPlace, type Row, rowAt, rowsOf, type SilentStretch } from "./rows.ts";
 import { matchesIn } from "./search.ts";
