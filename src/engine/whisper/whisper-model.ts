@@ -77,7 +77,7 @@ export async function loadWhisperModel(
 
   const close = async (): Promise<void> => {
     while (running.size > 0) await Promise.allSettled(running);
-    native.free();
+    await native.free();
   };
 
   return {
@@ -123,7 +123,7 @@ async function loadNative(
     await tryOut(gpu, () => native.transcribe(TRIAL_SAMPLES, params, () => {}).promise);
     return native;
   } catch (error) {
-    native.free();
+    await native.free();
     throw error;
   }
 }

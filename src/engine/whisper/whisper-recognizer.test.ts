@@ -22,7 +22,7 @@ function recording(asked: NativeParams[]): Whisper {
       asked.push(params);
       return { promise: Promise.resolve({ segments: [], steps: 0 }), abort: () => {} };
     },
-    free: () => {},
+    free: async () => {},
   };
   const addon = { WhisperModel: { load: async () => model } } as unknown as NativeAddon;
   return {

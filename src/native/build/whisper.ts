@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { type BuildInput, cachedBuild, finishedBuild } from "./cache.ts";
 import { newestGlibc } from "./glibc.ts";
 import { nodeHeaders } from "./node-headers.ts";
@@ -14,7 +14,7 @@ const ROOT = join(import.meta.dirname, "../../..");
  * `patches/nodejs-whisper@0.3.1.patch`, applied by `bun install`, which fails where the source no longer fits.
  */
 const WHISPER_SOURCE = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp");
-/** smart-whisper with `patches/smart-whisper@0.8.1.patch`, applied by `bun install`. */
+/** smart-whisper with `patches/smart-whisper@0.8.1.patch`, applied by `bun install`. `../whisper/addon.cmake` names what is used. */
 const BINDING_SOURCE = join(ROOT, "node_modules/smart-whisper");
 const NODE_ADDON_API = join(ROOT, "node_modules/node-addon-api");
 const PROJECT = join(import.meta.dirname, "../whisper");
@@ -56,7 +56,7 @@ function buildAddon(toolchain: Toolchain): Promise<string> {
   const inputs: BuildInput[] = [
     { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
-    ...projectInputs(ADDON_FOLDERS),
+    ...projectInputs(["CMakeLists.txt", "addon.cmake", "relax.h"], ADDON_FOLDERS),
     ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
@@ -99,7 +99,7 @@ function libraryInputs(toolchain: Toolchain, targets: string[]): BuildInput[] {
   return [
     { literal: [toolchain.identity, ...CMAKE_FLAGS, ...targets].join("\n") },
     ...sourceInputs(GGML),
-    ...projectInputs(["kernels"]),
+    ...projectInputs(["CMakeLists.txt", "relax.h"], ["kernels"]),
     ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
   ];
 }
@@ -126,7 +126,7 @@ export async function buildWhisperPeers(): Promise<string> {
 
 /** A file of each patched package, and what only the patch puts there. */
 const PATCHED = [
-  [join(BINDING_SOURCE, "src/binding/backends.cc"), "scoreCpuLibraries"],
+  [join(BINDING_SOURCE, "src/binding/binding.cc"), "AddShruti"],
   [join(WHISPER_SOURCE, "ggml/src/ggml-cpu/amx/mmq.cpp"), "shruti: "],
   [join(WHISPER_SOURCE, "ggml/src/ggml-cpu/ggml-cpu.c"), "SHRUTI_KERNELS"],
 ] as const;
@@ -138,21 +138,18 @@ function requirePatches(): void {
   }
 }
 
-/**
- * The project's own files, those of some folders and those beside these, without those for readers: a change of these does
- * not build everything again.
- */
-function projectInputs(folders: readonly string[]): BuildInput[] {
-  return readdirSync(PROJECT, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.name.endsWith(".md"))
-    .map(({ parentPath, name }) => join(parentPath, name))
-    .filter((path) => [".", ...folders].includes(dirname(relative(PROJECT, path))))
+/** Files of the project, and those in some of its folders without those for readers: a change of these builds nothing again. */
+function projectInputs(files: readonly string[], folders: readonly string[]): BuildInput[] {
+  return folders
+    .flatMap((folder) => readdirSync(join(PROJECT, folder)).map((name) => join(folder, name)))
+    .filter((name) => !name.endsWith(".md"))
+    .concat(files)
     .sort()
-    .flatMap((path) => [{ literal: relative(PROJECT, path) }, { path }]);
+    .flatMap((name) => [{ literal: name }, { path: join(PROJECT, name) }]);
 }
 
 /** Folders of the project that are compiled into the addon, and the kernels' headers, which it reads. */
-const ADDON_FOLDERS = ["decoding", "kernels", "steps"];
+const ADDON_FOLDERS = ["binding", "decoding", "kernels", "steps"];
 const GGML = [
   "ggml/CMakeLists.txt",
   "ggml/cmake",

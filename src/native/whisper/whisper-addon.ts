@@ -77,10 +77,15 @@ export type NativeModel = {
     params: NativeParams,
     onEvent: () => void,
   ): { promise: Promise<NativeResult>; abort(): void };
-  free(): void;
+  /**
+   * Frees the weights, on a thread of its own. Later calls of the other methods throw.
+   *
+   * @throws Error while a transcription runs
+   */
+  free(): Promise<void>;
 };
 
-/** What the patched smart-whisper exports (patches/, src/binding of that package). */
+/** What smart-whisper exports with `binding/`: its class of a model, with further methods, and functions of our own. */
 export type NativeAddon = {
   scoreCpuLibraries(files: string[]): number[];
   loadBackends(cpuLibrary: string, extraFiles: string[], usesKernels: boolean): BackendFailure[];

@@ -64,7 +64,7 @@ async function randomTexts(
       foreign: foreign.slice(0, 10).join(""),
     };
   });
-  model.free();
+  await model.free();
   return found;
 }
 

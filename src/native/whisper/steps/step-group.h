@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "backends.h"
+#include "compute-scope.h"
 #include "whisper-steps.h"
 
 /**

@@ -1,0 +1,55 @@
+#ifndef SHRUTI_TRANSCRIPTION_PARAMS_H
+#define SHRUTI_TRANSCRIPTION_PARAMS_H
+
+#include <napi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "whisper.h"
+
+constexpr int kMaxNiceness = 19;
+
+/** The parameters of one transcription; `NativeParams` in whisper-addon.ts says what they mean. */
+struct TranscriptionParams {
+    std::string          language;
+    int                  threads;
+    int                  lanes;
+    int                  lane_threads;
+    int                  niceness;
+    bool                 beam_search;
+    int                  best_of;
+    int                  beam_size;
+    float                temperature;
+    float                temperature_increment;
+    float                entropy_threshold;
+    float                logprob_threshold;
+    float                no_speech_threshold;
+    std::string          initial_prompt;
+    bool                 suppress_non_speech;
+    bool                 timestamps;
+    bool                 token_timestamps;
+    int                  max_tokens;
+    int                  window_frames;
+    double               most_steps;
+    double               encoder_steps;
+    std::vector<int32_t> characters;
+
+    /** Whether the transcription shares threads and steps with others. */
+    bool IsShared() const { return lanes > 0 && !beam_search; }
+};
+
+/**
+ * Reads the parameters, all of which are required. Throws a TypeError for a field of another type, and a RangeError for a
+ * value out of range or a language that the model does not know.
+ */
+TranscriptionParams ReadParams(const Napi::Object& object, whisper_context* context);
+
+/**
+ * Returns a copy of a Float32Array. Throws a TypeError for something else, and a RangeError for no sound, more than an hour,
+ * or a sample that is no number or far outside -1 to 1.
+ */
+std::vector<float> ReadSamples(const Napi::Value& value);
+
+#endif

@@ -1,0 +1,304 @@
+#include "transcription.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bounded-attempts.h"
+#include "common.h"
+#include "compute-scope.h"
+#include "languages.h"
+#include "letters.h"
+#include "log.h"
+#include "segments.h"
+#include "transcription-params.h"
+#include "utf8.h"
+#include "window.h"
+
+namespace {
+
+// whisper.cpp mirrors the first 200 samples to the front without a look at the length.
+constexpr size_t kMinBufferedSamples = 2 * WHISPER_N_FFT;
+
+/**
+ * Makes this thread, and those that it starts from now on, less urgent than the others of the process. It cannot become
+ * as urgent as before without special rights. Where the system refuses, all threads stay equal.
+ */
+void BeNicer(int by) {
+#ifdef __linux__  // Elsewhere a priority is that of the whole process.
+    if (by == 0) return;
+    errno = 0;
+    const int niceness = getpriority(PRIO_PROCESS, 0);
+    if (niceness == -1 && errno != 0) return;
+    setpriority(PRIO_PROCESS, 0, std::min(kMaxNiceness, niceness + by));
+#endif
+}
+
+/** Returns the bytes of the character that the tokens have begun and not finished. */
+std::string Unfinished(whisper_context* context, const whisper_token_data* tokens, int count) {
+    std::string end;
+    for (int i = count - 1; i >= 0 && end.size() < utf8::kMaxBytes; i--) {
+        if (tokens[i].id < whisper_token_eot(context)) end.insert(0, whisper_token_to_str(context, tokens[i].id));
+    }
+    return end.substr(end.size() - utf8::UnfinishedBytes(end));
+}
+
+class Transcription : public PromiseWorker {
+   public:
+    Transcription(Napi::Env env, ModelHandle model, std::vector<float> samples, TranscriptionParams params,
+                  Napi::Function on_event)
+        : PromiseWorker(env),
+          model(std::move(model)),
+          samples(std::move(samples)),
+          params(std::move(params)),
+          on_event(Napi::Persistent(on_event)) {}
+
+    void Cancel() override { cancelled.store(true, std::memory_order_relaxed); }
+
+   protected:
+    void Execute() override {
+        ThrowIfStopped();
+        BeNicer(params.niceness);
+        if (!params.characters.empty()) letters = model->LettersOf(params.characters);
+        std::unique_ptr<DecodeSlot> slot = model->TakeSlot();
+        const int                   code = Decode(*slot);
+        // whisper.cpp has freed the state itself when it could not enlarge the key/value cache.
+        if (code == -7) slot->state = nullptr;
+        ThrowIfStopped();
+        if (code != 0) {
+            throw BindingError(ErrorKind::kError, "whisper.cpp failed with code " + std::to_string(code) +
+                                                      ": " + TakeLoggedErrors());
+        }
+        const int count = whisper_full_n_segments_from_state(slot->state);
+        for (int i = 0; i < count; i++) segments.push_back(Copy(slot->state, i));
+        for (const int i : cut_segments) segments[i].is_cut = true;
+        model->GiveSlot(std::move(slot));
+        // The promise may settle before this object is gone, and the model must be free to go by then.
+        model.reset();
+    }
+
+    void OnOK() override {
+        Napi::Env   env = Env();
+        Napi::Array array = Napi::Array::New(env, segments.size());
+        for (size_t i = 0; i < segments.size(); i++) {
+            Napi::Object object = ToObject(env, segments[i]);
+            object.Set("spokenLanguages", LanguagesToArray(env));
+            array.Set(static_cast<uint32_t>(i), object);
+        }
+        Napi::Object result = Napi::Object::New(env);
+        result.Set("segments", array);
+        result.Set("steps", Napi::Number::New(env, steps));
+        promise.Resolve(result);
+    }
+
+    void DropReferences() override {
+        on_event.Reset();
+        model.reset();
+    }
+
+   private:
+    int Decode(DecodeSlot& slot) {
+        whisper_full_params full = FullParams();
+        const int           count = static_cast<int>(samples.size());
+        samples.resize(std::max(samples.size(), kMinBufferedSamples), 0.0f);
+        TakeLoggedErrors();
+        const int prompt_tokens = full.n_max_text_ctx;
+        whisper_set_window(slot.state, params.window_frames);
+        attempts.emplace(model->context, slot.state,
+                         BoundedAttempts::Limits{params.most_steps, params.encoder_steps, prompt_tokens});
+        ComputeScope scope(ShouldStop, this);
+        const auto   pool_of = [&slot, this](int threads) { return slot.ThreadPool(threads, params.niceness); };
+        if (params.IsShared()) {
+            StepGroup& group = model->StepsOf(params.niceness);
+            group.SetLanes(params.lanes);
+            const auto pool = [pool_of, this] { return pool_of(params.lane_threads); };
+            member.emplace(group, slot.state, StepGroup::Stop{ShouldStop, this},
+                           StepGroup::Threads{scope, params.lane_threads, pool});
+        } else {
+            scope.SetThreads(params.threads, pool_of(params.threads));
+        }
+        const int code = whisper_full_with_state(model->context, slot.state, full, samples.data(), count);
+        member.reset();
+        steps = attempts->Steps();
+        cut_segments = attempts->CutSegments();
+        attempts.reset();
+        return code;
+    }
+
+    whisper_full_params FullParams() {
+        whisper_full_params full = whisper_full_default_params(
+            params.beam_search ? WHISPER_SAMPLING_BEAM_SEARCH : WHISPER_SAMPLING_GREEDY);
+        // A member of a group sets the threads of each graph itself. All else is little work.
+        full.n_threads = params.IsShared() ? 1 : params.threads;
+        full.translate = false;
+        full.no_context = true;
+        full.no_timestamps = !params.timestamps;
+        full.single_segment = false;
+        full.print_special = false;
+        full.print_progress = false;
+        full.print_realtime = false;
+        full.print_timestamps = false;
+        full.token_timestamps = params.token_timestamps;
+        full.max_tokens = params.max_tokens;
+        full.audio_ctx = params.window_frames;
+        // The prompt alone, before every window: text of earlier windows as context is what makes whisper loop.
+        // no_context only empties it at the start, so the room for context is made as large as the prompt.
+        const int prompt_tokens =
+            params.initial_prompt.empty() ? 0 : whisper_token_count(model->context, params.initial_prompt.c_str());
+        full.initial_prompt = prompt_tokens > 0 ? params.initial_prompt.c_str() : nullptr;
+        full.carry_initial_prompt = true;
+        full.n_max_text_ctx = prompt_tokens > 0 ? prompt_tokens + 1 : 0;
+        full.language = params.language.c_str();
+        full.detect_language = false;
+        full.suppress_nst = params.suppress_non_speech;
+        full.temperature = params.temperature;
+        full.temperature_inc = params.temperature_increment;
+        full.entropy_thold = params.entropy_threshold;
+        full.logprob_thold = params.logprob_threshold;
+        full.no_speech_thold = params.no_speech_threshold;
+        full.greedy.best_of = params.best_of;
+        full.beam_search.beam_size = params.beam_size;
+        SetCallbacks(full);
+        return full;
+    }
+
+    void SetCallbacks(whisper_full_params& full) {
+        full.abort_callback = ShouldStop;
+        full.abort_callback_user_data = this;
+        full.encoder_begin_callback = [](whisper_context*, whisper_state*, void* self) {
+            auto task = static_cast<Transcription*>(self);
+            if (!task->attempts->BeginWindow()) return false;
+            if (task->member && !task->member->BeginEncode()) return false;
+            return !ShouldStop(self);
+        };
+        full.encoder_begin_callback_user_data = this;
+        full.progress_callback = OnProgress;
+        full.progress_callback_user_data = this;
+        full.new_segment_callback = OnNewSegments;
+        full.new_segment_callback_user_data = this;
+        full.logits_filter_callback = FilterLogits;
+        full.logits_filter_callback_user_data = this;
+    }
+
+    static bool ShouldStop(void* self) {
+        auto task = static_cast<Transcription*>(self);
+        return task->cancelled.load(std::memory_order_relaxed) ||
+               task->not_a_number.load(std::memory_order_relaxed);
+    }
+
+    void ThrowIfStopped() {
+        if (cancelled.load()) throw BindingError(ErrorKind::kAbort, "the transcription was aborted");
+        if (not_a_number.load()) {
+            throw BindingError(ErrorKind::kError, "the model computes values that are no numbers; its weights are damaged");
+        }
+    }
+
+    /** Runs on whisper.cpp's sampling threads, several at once with more than one decoder. */
+    static void FilterLogits(whisper_context* context, whisper_state* state, const whisper_token_data* tokens,
+                             int token_count, float* logits, void* self) {
+        auto task = static_cast<Transcription*>(self);
+        // The first window has most of the sound. Before its first token only this thread computes.
+        if (token_count == 0 && !task->has_begun) {
+            task->has_begun = true;
+            task->spoken = GuessLanguages(context, whisper_get_logits_from_state(state));
+        }
+        const int count = whisper_n_vocab(context);
+        bool      damaged = false;
+        for (int i = 0; i < count; i++) damaged |= !(logits[i] < INFINITY);  // NaN is not less
+        if (damaged) {
+            // The sampler asserts on such values; give it harmless ones until the abort callback is asked.
+            std::fill(logits, logits + count, 0.0f);
+            task->not_a_number.store(true, std::memory_order_relaxed);
+        }
+        if (task->letters) Exclude(task->letters->After(Unfinished(context, tokens, token_count)), logits);
+    }
+
+    static void OnProgress(whisper_context*, whisper_state*, int progress, void* self) {
+        auto task = static_cast<Transcription*>(self);
+        // whisper.cpp counts whole windows and may pass 100.
+        const int percent = std::clamp(progress, 0, 100);
+        if (percent == task->last_percent) return;
+        task->last_percent = percent;
+        task->PostEvent("progress", [percent](Napi::Env env) -> Napi::Value { return Napi::Number::New(env, percent); });
+    }
+
+    static void OnNewSegments(whisper_context*, whisper_state* state, int n_new, void* self) {
+        auto      task = static_cast<Transcription*>(self);
+        const int count = whisper_full_n_segments_from_state(state);
+        for (int i = std::max(0, count - n_new); i < count; i++) {
+            auto segment = std::make_shared<Segment>(task->Copy(state, i));
+            task->PostEvent("segment", [segment](Napi::Env env) -> Napi::Value { return ToObject(env, *segment); });
+        }
+    }
+
+    template <typename MakeValue>
+    void PostEvent(const char* name, MakeValue make_value) {
+        auto self = std::static_pointer_cast<Transcription>(shared_from_this());
+        Post([self, name, make_value](Napi::Env env) {
+            Napi::HandleScope scope(env);
+            self->on_event.Call({Napi::String::New(env, name), make_value(env)});
+        });
+    }
+
+    Segment Copy(whisper_state* state, int index) const {
+        return CopySegment(model->context, state, index, params.token_timestamps);
+    }
+
+    Napi::Array LanguagesToArray(Napi::Env env) const {
+        Napi::Array array = Napi::Array::New(env, spoken.size());
+        for (size_t i = 0; i < spoken.size(); i++) {
+            Napi::Object object = Napi::Object::New(env);
+            object.Set("language", whisper_lang_str(spoken[i].id));
+            object.Set("probability", Napi::Number::New(env, spoken[i].probability));
+            array.Set(static_cast<uint32_t>(i), object);
+        }
+        return array;
+    }
+
+    ModelHandle                      model;
+    std::vector<float>               samples;
+    const TranscriptionParams        params;
+    Napi::FunctionReference          on_event;
+    std::atomic<bool>                cancelled{false};
+    std::atomic<bool>                not_a_number{false};
+    std::optional<StepGroup::Member> member;
+    std::optional<BoundedAttempts>   attempts;
+    std::shared_ptr<Letters>         letters;
+    double                           steps = 0;
+    std::vector<int>                 cut_segments;
+    int                              last_percent = -1;
+    bool                             has_begun = false;
+    /** The languages that the first window may be in. */
+    std::vector<LanguageGuess> spoken;
+    std::vector<Segment>       segments;
+};
+
+}  // namespace
+
+Napi::Value StartTranscription(const Napi::CallbackInfo& info, const ModelHandle& model) {
+    Napi::Env env = info.Env();
+    if (info.Length() != 3 || !info[1].IsObject() || !info[2].IsFunction()) {
+        throw Napi::TypeError::New(env, "transcribe takes samples, parameters and a function");
+    }
+    TranscriptionParams params = ReadParams(info[1].As<Napi::Object>(), model->context);
+    std::vector<float>  samples = ReadSamples(info[0]);
+    auto                task = std::make_shared<Transcription>(env, model, std::move(samples), std::move(params),
+                                                               info[2].As<Napi::Function>());
+    task->Queue();
+
+    Napi::Object handle = Napi::Object::New(env);
+    handle.Set("promise", task->Promise());
+    std::weak_ptr<Transcription> weak = task;
+    handle.Set("abort", Napi::Function::New(env, [weak](const Napi::CallbackInfo&) {
+                   if (auto running = weak.lock()) running->Cancel();
+               }));
+    return handle;
+}
