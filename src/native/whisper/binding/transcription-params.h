@@ -47,8 +47,8 @@ struct TranscriptionParams {
 TranscriptionParams ReadParams(const Napi::Object& object, whisper_context* context);
 
 /**
- * Returns a copy of a Float32Array. Throws a TypeError for something else, and a RangeError for no sound, more than an hour,
- * or a sample that is no number or far outside -1 to 1.
+ * Returns a copy of a Float32Array. Throws a TypeError when it is something else, and a RangeError when it is empty or longer
+ * than an hour, and when a sample is not a number or lies far outside -1 to 1.
  */
 std::vector<float> ReadSamples(const Napi::Value& value);
 
