@@ -3,6 +3,7 @@ import { createUploadLocks } from "../../admission/upload-locks.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
 import { requireOwned, type Scope } from "../../domain/ownership.ts";
 import type { RawFormat } from "../../domain/raw-formats.ts";
+import { DAY_MS } from "../../lib/time.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
 import type { Store } from "../../store/database.ts";
 import type { OrganizationRow } from "../../store/organizations.ts";
@@ -152,8 +153,6 @@ export type UploadUpkeep = {
   /** Ends running requests and verifications, and waits for them. */
   close(): Promise<void>;
 };
-
-const DAY_MS = 86_400_000;
 
 export function createUploadService(deps: UploadDeps): UploadService {
   const context: UploadContext = {
