@@ -69,7 +69,10 @@ test.each(RUNNING)(
     endDuringChunk(testApp, command[ending]);
     const code = await codeOf(send(testApp, path, seconds, fields));
     expect(["conflict", "content_deleted"]).toContain(code);
-    expect(testApp.app.scheduler.status()).toMatchObject({ running: 0, synchronousPlacesTaken: 0 });
+    const { status } = testApp.app.scheduler;
+    expect(status()).toMatchObject({ synchronousPlacesTaken: 0 });
+    // The answer does not wait for the run, which may still be ending.
+    await until("its run has ended", () => status().running === 0);
     command.close();
   },
 );
