@@ -150,12 +150,12 @@ test("other words are status 1; another model, version or precision is refused b
   expect(differs).toMatchObject({ code: 1, err: expect.stringContaining("words are not the same") });
   expect(differs.out).toMatch(/\nWords +not the same\n/);
   const refused: [reason: string, change: (document: Evidence) => void][] = [
-    ["The model large is not installed here", ({ model }) => void Object.assign(model, { id: "large" })],
-    ["The version of demo is 0", ({ model }) => void Object.assign(model, { version: "0" })],
-    ["The SHA-256 of demo is 0", ({ model }) => void Object.assign(model, { sha256: "0".repeat(64) })],
+    ["the model large is not installed here", ({ model }) => void Object.assign(model, { id: "large" })],
+    ["the version of demo is 0", ({ model }) => void Object.assign(model, { version: "0" })],
+    ["the SHA-256 of demo is 0", ({ model }) => void Object.assign(model, { sha256: "0".repeat(64) })],
     ["[decoding] of demo", ({ engine }) => void Object.assign(engine, { decoding: { unknownBelow: 0.99 } })],
     [
-      "It was made by shruti 99.0.0",
+      "it was made by shruti 99.0.0",
       ({ executable }) => void Object.assign(executable, { version: "99.0.0" }),
     ],
     ["engine.precision is exact", ({ engine }) => void Object.assign(engine, { precision: "exact" })],
