@@ -30,18 +30,27 @@ test("there is a recipe for each thing that a newcomer adds", () => {
   ]);
 });
 
-test.each(RECIPES.map((recipe) => [recipe.title, recipe.text]))("%s: every file that it names exists", (_, text) => {
-  const named = pathsIn(text);
-  expect(named.length).toBeGreaterThan(3);
-  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
-});
+test.each(RECIPES.map((recipe) => [recipe.title, recipe.text]))(
+  "%s: every file that it names exists",
+  (_, text) => {
+    const named = pathsIn(text);
+    expect(named.length).toBeGreaterThan(3);
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  },
+);
 
-test.each(RECIPES.map((recipe) => [recipe.title, recipe.text]))("%s: has at most ten lines of steps", (_, text) => {
-  const steps = text.split("\n").filter((line) => line !== "" && !line.startsWith("Tests: "));
-  expect(steps.length).toBeLessThanOrEqual(10);
-  expect(text).toMatch(/^Tests: `bun test /m);
-});
+test.each(RECIPES.map((recipe) => [recipe.title, recipe.text]))(
+  "%s: has at most ten lines of steps",
+  (_, text) => {
+    const steps = text.split("\n").filter((line) => line !== "" && !line.startsWith("Tests: "));
+    expect(steps.length).toBeLessThanOrEqual(10);
+    expect(text).toMatch(/^Tests: `bun test /m);
+  },
+);
 
 test("a file that is not there is found", () => {
-  expect(pathsIn("See `src/nothing.ts`, and run `bun test src/http`.")).toEqual(["src/nothing.ts", "src/http"]);
+  expect(pathsIn("See `src/nothing.ts`, and run `bun test src/http`.")).toEqual([
+    "src/nothing.ts",
+    "src/http",
+  ]);
 });
