@@ -1,7 +1,7 @@
 import { AppError } from "./errors.ts";
 
 /** The project whose resources a caller may touch, and its organization. */
-export type Scope = { organizationId: string; projectId: string };
+export type Owner = { organizationId: string; projectId: string };
 
 /**
  * Returns the row when it belongs to the caller's project.
@@ -9,7 +9,7 @@ export type Scope = { organizationId: string; projectId: string };
  * @throws AppError `not_found` when there is no row, or another organization owns it (so that its existence is not
  *   disclosed); `forbidden` when another project of the same organization does (docs/decisions/order-of-checks.md)
  */
-export function requireOwned<T extends Scope>(row: T | undefined, caller: Scope, detail?: string): T {
+export function requireOwned<T extends Owner>(row: T | undefined, caller: Owner, detail?: string): T {
   if (!row || row.organizationId !== caller.organizationId) {
     throw new AppError("not_found", detail === undefined ? {} : { detail });
   }

@@ -1,6 +1,6 @@
 import type { AuditAction, AuditValues } from "../domain/audit.ts";
 import { AppError } from "../domain/errors.ts";
-import { requireOwned, type Scope } from "../domain/ownership.ts";
+import { type Owner, requireOwned } from "../domain/ownership.ts";
 import type { SubscribedEventType } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
@@ -47,7 +47,7 @@ export type EndpointDeps = { database: Database; clock: Clock };
  * @throws AppError (detail `webhook_endpoint_id`) `not_found` for an unknown or removed endpoint, `forbidden` for
  *   another project's, `conflict` for a disabled one: accepting would promise an event that cannot arrive
  */
-export function requireEndpoint(store: Store, caller: Scope, id: string): WebhookEndpointRow {
+export function requireEndpoint(store: Store, caller: Owner, id: string): WebhookEndpointRow {
   const detail = "webhook_endpoint_id";
   const endpoint = requireOwned(findEndpoint(store, id), caller, detail);
   if (endpoint.removedAt !== null) {
@@ -77,7 +77,7 @@ export function noSuchEndpoint(): AppError {
  */
 export function addEndpoint(
   deps: EndpointDeps,
-  caller: Scope,
+  caller: Owner,
   { url, events }: { url: string; events: SubscribedEventType[] },
 ): WebhookEndpointRow {
   const { organizationId, projectId } = caller;
@@ -142,7 +142,7 @@ function viewOf(store: Store, { secret: _s, previousSecret: _p, ...row }: Webhoo
 /** Lists a page of a project's endpoints. @throws AppError `invalid_request` when `after` is not one of the project's */
 export function pageOfEndpoints(
   deps: EndpointDeps,
-  { projectId }: Scope,
+  { projectId }: Owner,
   { limit, after }: { limit: number; after?: string },
 ): { data: EndpointView[]; next: string | null } {
   const { store } = deps.database;
@@ -159,7 +159,7 @@ export function pageOfEndpoints(
 /** Shows an endpoint of the caller's project. @throws AppError `not_found`, `forbidden` */
 export function viewOwnedEndpoint(
   { database: { store } }: EndpointDeps,
-  caller: Scope,
+  caller: Owner,
   id: string,
 ): EndpointView {
   const row = requireOwned(findEndpoint(store, id), caller);

@@ -1,6 +1,6 @@
 import type { Config } from "../config/schema.ts";
 import { type Ages, before } from "../domain/clock-trust.ts";
-import type { Scope } from "../domain/ownership.ts";
+import type { Owner } from "../domain/ownership.ts";
 import { type EventType, eventTypeOf, type SubscribedEventType } from "../domain/webhook.ts";
 import { ID_PREFIXES, newId } from "../lib/ids.ts";
 import { DAY_MS } from "../lib/time.ts";
@@ -65,15 +65,15 @@ export type WebhookService = {
    * @returns the row; the response shows its secret, and nothing shows it again
    * @throws AppError `invalid_request` (detail `url`), `conflict` when the project has its full number
    */
-  register(caller: Scope, request: { url: string; events?: SubscribedEventType[] }): WebhookEndpointRow;
+  register(caller: Owner, request: { url: string; events?: SubscribedEventType[] }): WebhookEndpointRow;
   /**
    * Lists a page of the caller's project, newest first.
    *
    * @throws AppError `invalid_request` (detail `after`) when `after` is not an endpoint of this project
    */
-  page(caller: Scope, query: { limit: number; after?: string }): EndpointPage;
+  page(caller: Owner, query: { limit: number; after?: string }): EndpointPage;
   /** Shows an endpoint of the caller's project. @throws AppError `not_found`, `forbidden` */
-  get(caller: Scope, id: string): EndpointView;
+  get(caller: Owner, id: string): EndpointView;
   /** Lists endpoints that are not removed, newest first. */
   list(filter?: { projectId?: string; limit?: number }): EndpointView[];
   /** Shows an endpoint of any project. */

@@ -48,9 +48,9 @@ function monthOf(timeZone: string, month: string): Month {
   };
 }
 
-type Numbers = Omit<OrganizationUsage, "organization">;
+type Totals = Omit<OrganizationUsage, "organization">;
 
-const numbersOf = (usage: Numbers) => ({
+const numbersOf = (usage: Totals) => ({
   transcriptions: usage.transcriptions,
   completed: usage.completed,
   partial: usage.partial,
@@ -91,7 +91,7 @@ function printTable(
   { month, timeZone }: Month,
   { organizations, total }: UsageSummary,
 ): void {
-  const row = (name: string, usage: Numbers, balancePaise: number) => [
+  const row = (name: string, usage: Totals, balancePaise: number) => [
     name,
     usage.transcriptions,
     usage.failed + usage.partial,

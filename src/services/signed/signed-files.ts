@@ -9,9 +9,9 @@ import { readFolderTar } from "./folder-tar.ts";
 import { TarError, unpackedPiecesOf } from "./tar-pieces.ts";
 
 /** How a file was verified: by its own signature, a signed list beside it, or a signed list inside it. */
-type Means = "signature" | "checksums" | "contents";
+type VerifiedBy = "signature" | "checksums" | "contents";
 type Listed = { name: string; outcome: "verified" | "differs" | "absent" };
-export type Verified = { file: string; by: Means; key: string; files: Listed[] };
+export type Verified = { file: string; by: VerifiedBy; key: string; files: Listed[] };
 
 /** A file is not what its signer signed. */
 export class NotVerifiedError extends Error {}

@@ -3,7 +3,7 @@ import type { Caller } from "../../domain/api-key.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
-import type { Scope } from "../../domain/ownership.ts";
+import type { Owner } from "../../domain/ownership.ts";
 import { billedMsOf, type Submission, type TranscriptionRequest } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
@@ -192,7 +192,7 @@ export function checkCredit(
 export function insertAccepted(
   deps: Omit<AcceptanceDeps, "ages">,
   tx: Store,
-  caller: Scope,
+  caller: Owner,
   input: AcceptInput,
   ages?: Ages,
 ): TranscriptionRow {

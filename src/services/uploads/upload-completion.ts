@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { AppError } from "../../domain/errors.ts";
-import { requireOwned, type Scope } from "../../domain/ownership.ts";
+import { type Owner, requireOwned } from "../../domain/ownership.ts";
 import { isId } from "../../lib/ids.ts";
 import { within } from "../../lib/within.ts";
 import { audioFilePath, syncFile } from "../../store/audio-files.ts";
@@ -25,7 +25,7 @@ export type Completions = { verifier: Verifier; moves: Map<string, Promise<Uploa
 export async function completeUpload(
   context: UploadContext,
   { verifier, moves }: Completions,
-  caller: Scope,
+  caller: Owner,
   id: string,
 ): Promise<CompletedUpload> {
   let upload = expireUpload(context, requireOwned(findUpload(context.database.store, id), caller));
@@ -70,7 +70,7 @@ async function startVerification(context: UploadContext, upload: UploadRow): Pro
 export function requireComplete(
   context: Pick<UploadContext, "dataDir">,
   tx: Store,
-  caller: Scope,
+  caller: Owner,
   id: string,
 ): UploadRow {
   const detail = "audio.upload_id";

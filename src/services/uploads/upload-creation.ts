@@ -1,5 +1,5 @@
 import { AppError } from "../../domain/errors.ts";
-import type { Scope } from "../../domain/ownership.ts";
+import type { Owner } from "../../domain/ownership.ts";
 import { newId } from "../../lib/ids.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
@@ -13,7 +13,7 @@ import { requireOpenPlace } from "./upload-limit.ts";
 import { requireFit, spaceFor, takeSpace } from "./upload-space.ts";
 
 /** The project that will own an upload, and the key that makes it. */
-export type Uploader = Scope & { keyId?: string };
+export type Uploader = Owner & { keyId?: string };
 /** What a client declares about the file that it is going to send. */
 export type UploadRequest = { bytes: number; sha256?: string };
 /** A new upload and its token. Only the token's hash is stored. */

@@ -1,7 +1,7 @@
 import { createShares, usualSpare } from "../../admission/shares.ts";
 import { createUploadLocks } from "../../admission/upload-locks.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
-import { requireOwned, type Scope } from "../../domain/ownership.ts";
+import { type Owner, requireOwned } from "../../domain/ownership.ts";
 import type { RawFormat } from "../../domain/raw-formats.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
@@ -56,7 +56,7 @@ export type ClientUploads = {
    */
   create(caller: Uploader, request: UploadRequest): Promise<CreatedUpload>;
   /** Returns the upload as it is now. @throws AppError `not_found`, `forbidden` */
-  get(caller: Scope, id: string): UploadRow;
+  get(caller: Owner, id: string): UploadRow;
   /**
    * Ends the receiving of an upload and verifies its bytes. A large upload, or one whose verification takes long, is
    * verified in the background. Calling it again reports the same outcome.
@@ -64,7 +64,7 @@ export type ClientUploads = {
    * @throws AppError `not_found`, `forbidden`, `upload_incomplete` while bytes are missing; `upload_rejected` or
    *   `audio_decode_failed` when verification failed
    */
-  complete(caller: Scope, id: string): Promise<CompletedUpload>;
+  complete(caller: Owner, id: string): Promise<CompletedUpload>;
 };
 
 /** For the storage addresses, whose clients have an upload's token. `authorize` comes first; the others trust it. */
@@ -109,7 +109,7 @@ export type AudioOfUploads = {
    *
    * @throws AppError (detail `audio.upload_id`) `not_found`, `forbidden`, `upload_incomplete`, `content_deleted`
    */
-  requireComplete(tx: Store, caller: Scope, id: string): UploadRow;
+  requireComplete(tx: Store, caller: Owner, id: string): UploadRow;
   /** Returns the path of an upload's file, for the decoder. @throws Error for a text that is not an identifier */
   audioPath(id: string): string;
   /**

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDecoderPlaces } from "../../admission/decoder-places.ts";
 import type { Config } from "../../config/schema.ts";
-import type { Scope } from "../../domain/ownership.ts";
+import type { Owner } from "../../domain/ownership.ts";
 import { createStorageHandler } from "../../http/storage/storage.ts";
 import { errorResponse, toAppError } from "../../http/wire/errors.ts";
 import { toCreatedResponse, toUploadResponse } from "../../http/wire/uploads.ts";
@@ -18,10 +18,10 @@ import { organizations, projects } from "../../store/schema.ts";
 import { testConfig } from "./test-config.ts";
 
 /** The project that owns the uploads of a test. */
-export const CALLER: Scope = { organizationId: "org_test", projectId: "prj_test" };
+export const CALLER: Owner = { organizationId: "org_test", projectId: "prj_test" };
 /** Another project of the same organization, and one of another organization. */
-export const SIBLING: Scope = { organizationId: "org_test", projectId: "prj_sibling" };
-export const STRANGER: Scope = { organizationId: "org_other", projectId: "prj_other" };
+export const SIBLING: Owner = { organizationId: "org_test", projectId: "prj_sibling" };
+export const STRANGER: Owner = { organizationId: "org_other", projectId: "prj_other" };
 
 export type UploadBenchOptions = {
   dataDir?: string;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import type { Config } from "../../config/schema.ts";
-import type { Scope } from "../../domain/ownership.ts";
+import type { Owner } from "../../domain/ownership.ts";
 import { newId } from "../../lib/ids.ts";
 import { openDatabase, transaction } from "../../store/database.ts";
 import { insertOrganization } from "../../store/organizations.ts";
@@ -162,7 +162,7 @@ export function openWebhookKit(webhooks: Partial<Config["webhooks"]> = {}, path 
   const database = openDatabase(path);
   const clock = manualClock();
   const config = testConfig({ webhooks: { ...BENCH_WEBHOOKS, ...webhooks } });
-  const caller: Scope = {
+  const caller: Owner = {
     organizationId: newId("organization", clock.now()),
     projectId: newId("project", clock.now()),
   };

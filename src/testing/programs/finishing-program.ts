@@ -1,5 +1,5 @@
 import type { Ending } from "../../domain/ending.ts";
-import type { Scope } from "../../domain/ownership.ts";
+import type { Owner } from "../../domain/ownership.ts";
 import type { TranscriptionResult } from "../../domain/result.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
@@ -17,7 +17,7 @@ import { BENCH_WEBHOOKS } from "../kits/webhook-kit.ts";
  * A program for crash tests: it finishes transcriptions, by the transaction the server uses, and delivers
  * their events, until it is killed or its standard input ends. Argument: JSON of `FinishingOptions`.
  */
-export type FinishingOptions = Scope & {
+export type FinishingOptions = Owner & {
   databasePath: string;
   uploadId: string;
   endpointId: string;
