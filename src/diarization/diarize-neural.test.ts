@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "../engine/protocol.ts";
@@ -11,10 +11,10 @@ import { BAND_NORM_METADATA, bandNormModel, emptyModel } from "../testing/makers
 import { HIGH_VOICE, LOW_VOICE, makeConversation } from "../testing/makers/voices.ts";
 
 /**
- * No embedding weights are available for tests. A network without weights, which returns the norm of each mel band,
- * replaces them. These tests show that the native code runs to its end, not how good real weights are.
+ * A network without weights, which returns the norm of each mel band, takes the place of the net that describes voices. So
+ * these tests show that the native code runs to its end. `neural-inputs.test.ts` has the real nets.
  */
-const SEGMENTATION = join(import.meta.dir, "../../../shared/data/models/pyannote-segmentation-3.0.int8.onnx");
+const SEGMENTATION = join(import.meta.dir, "../../models/speakers/pyannote-segmentation-3.0.onnx");
 
 let directory: string;
 let pool: ReturnType<typeof createPool>;
@@ -52,7 +52,7 @@ function track(seconds: number, times = 1) {
   return { pcmPath, regions: again.flat() };
 }
 
-describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../shared/data)", () => {
+describe("with weights", () => {
   test("segmentation, embedding and clustering run to their end", async () => {
     const weights = { segmentationPath: SEGMENTATION, embeddingPath: write("bands.onnx", bandNormModel()) };
     const job = { tracks: [track(20)], minSpeakers: 2, maxSpeakers: 2, weights };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelList, TranscriptionResult } from "../http/wire/schemas.ts";
 import type { ApiClient } from "../testing/answers/api-client.ts";
@@ -53,9 +53,9 @@ test("two recordings are searched for speech in two processes, and both are sear
   }
 }, 120_000);
 
-const SEGMENTATION = join(import.meta.dir, "../../../shared/data/models/pyannote-segmentation-3.0.int8.onnx");
+const SEGMENTATION = join(import.meta.dir, "../../models/speakers/pyannote-segmentation-3.0.onnx");
 
-describe.skipIf(!existsSync(SEGMENTATION))("installed speaker weights (need ../shared/data)", () => {
+describe("installed speaker weights", () => {
   test("distinguish speakers with the ONNX runtime alone", async () => {
     const voices = join(installation.folder, "voices.onnx");
     writeFileSync(voices, waveModel("wespeaker"));

@@ -32,10 +32,7 @@ import {
   verifySpeakerWeights,
 } from "./speaker-weights.ts";
 
-const REAL_SEGMENTATION = join(
-  import.meta.dir,
-  "../../../../shared/data/models/pyannote-segmentation-3.0.int8.onnx",
-);
+const REAL_SEGMENTATION = join(import.meta.dir, "../../../models/speakers/pyannote-segmentation-3.0.onnx");
 const nothing = { tryOut: async () => undefined, carried: undefined };
 
 let directory: string;
@@ -167,13 +164,10 @@ describe("a file of weights", () => {
     expect(() => checkSpeakerWeights(directory, "speaker")).toThrow();
   });
 
-  test.skipIf(!existsSync(REAL_SEGMENTATION))(
-    "the real segmentation model is recognised (needs ../shared/data)",
-    () => {
-      checkSpeakerWeights(REAL_SEGMENTATION, "segmentation");
-      expect(() => checkSpeakerWeights(REAL_SEGMENTATION, "speaker")).toThrow(/kind segmentation/);
-    },
-  );
+  test("the real segmentation model is recognised", () => {
+    checkSpeakerWeights(REAL_SEGMENTATION, "segmentation");
+    expect(() => checkSpeakerWeights(REAL_SEGMENTATION, "speaker")).toThrow(/kind segmentation/);
+  });
 });
 
 describe("installing", () => {
