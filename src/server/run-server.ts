@@ -32,7 +32,7 @@ type Late = { listeners?: Listeners };
 /**
  * Runs the server until a signal stops it: opens everything, listens, and closes everything in reverse order.
  *
- * @throws what `openApp` and `openListeners` throw; the error of `unfit`
+ * @throws what `openApp`, `readCertificate` and `openListeners` throw; the error of `unfit`
  */
 export async function runServer(options: RunOptions): Promise<void> {
   const { config, configPath, log, notify } = options;

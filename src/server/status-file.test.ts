@@ -1,8 +1,11 @@
-import { expect, test } from "bun:test";
+import { expect, jest, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readServerStatus, STATUS_FILE } from "./status-file.ts";
+import { takeOver } from "../config/reload.ts";
+import { testConfig } from "../testing/kits/test-config.ts";
+import type { App } from "./app.ts";
+import { keepStatusFile, readServerStatus, STATUS_FILE } from "./status-file.ts";
 
 test("a server that was killed, or that no longer updates the file, is reported as not running", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-status-"));
@@ -23,5 +26,23 @@ test("a server that was killed, or that no longer updates the file, is reported 
     expect(readServerStatus(folder, at)).toBeUndefined();
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a reloaded address for clients is in the next status", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "shruti-status-"));
+  jest.useFakeTimers();
+  try {
+    const config = testConfig();
+    const app = { dataDir, status: () => ({}) as ReturnType<App["status"]> };
+    const end = keepStatusFile(app, { port: 8080 }, config);
+    const wanted = testConfig({ server: { base_url: "https://speech.example" } });
+    takeOver(config, wanted, ["server.base_url"]);
+    jest.advanceTimersByTime(1_000);
+    expect(readServerStatus(dataDir)?.address).toBe("https://speech.example");
+    end();
+  } finally {
+    jest.useRealTimers();
+    rmSync(dataDir, { recursive: true, force: true });
   }
 });

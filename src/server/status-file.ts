@@ -42,20 +42,22 @@ export function readServerStatus(dataDir: string, nowMs = Date.now()): ServerSta
 /**
  * Writes the status of this process to a small file, regularly. `shruti status` reads it.
  *
+ * @param settings those of the running server, where a reload writes new ones
  * @returns a function that ends this and removes the file
  */
 export function keepStatusFile(
-  app: App,
-  server: Server<unknown>,
-  { server: { listen, tls_cert, base_url } }: Config,
+  app: Pick<App, "dataDir" | "status">,
+  { port }: Pick<Server<unknown>, "port">,
+  { server: settings }: Pick<Config, "server">,
 ): () => void {
   const path = join(app.dataDir, STATUS_FILE);
   const startedAt = toTimestamp(Date.now());
   const write = () => {
+    const { listen, tls_cert, base_url } = settings;
     const status = {
       pid: process.pid,
-      address: base_url || publicAddress(listen, tls_cert !== "", server.port),
-      local_address: localAddress(listen, tls_cert !== "", server.port),
+      address: base_url || publicAddress(listen, tls_cert !== "", port),
+      local_address: localAddress(listen, tls_cert !== "", port),
       started_at: startedAt,
       updated_at: toTimestamp(Date.now()),
       ...app.status(),

@@ -1,4 +1,4 @@
-import { ERRORS, type Locker, Server as TusServer, type Upload } from "@tus/server";
+import { ERRORS, type Locker, Metadata, Server as TusServer, type Upload } from "@tus/server";
 import { AppError } from "../../domain/errors.ts";
 import { rawFormatOf } from "../../domain/raw-formats.ts";
 import { isId } from "../../lib/ids.ts";
@@ -65,6 +65,8 @@ class UploadProtocol extends TusServer {
       // An upload has a size of its own. This is what OPTIONS says.
       maxSize: (_request, id) => (id === null ? deps.config.limits.max_upload_bytes : 0),
       generateUrl: (_request, { id }) => `${deps.baseUrl()}${TUS_PATH}/${id}`,
+      // The package would take the identifier out of the whole address, with a `?` at its end.
+      getFileIdFromRequest: () => uploadId,
       namingFunction: (_request, metadata) => namedUpload(metadata),
       // The library's own default would open it to every origin; cors.ts decides.
       allowedOrigins: () => false,
@@ -85,7 +87,8 @@ class UploadProtocol extends TusServer {
     });
     this.store = store;
     this.#requireToken = () => {
-      if (uploadId !== undefined && !store.upload) authorize(uploadId);
+      const named = uploadId ?? createdUpload(request);
+      if (named !== undefined && !store.upload) authorize(named);
     };
     for (const handler of [this.handlers.POST, this.handlers.PATCH]) Object.assign(handler, { writeToStore });
   }
@@ -138,6 +141,15 @@ function namedUpload(metadata: Record<string, string | null> = {}): string {
   throw ERRORS.INVALID_METADATA;
 }
 
+/** Finds the upload that a creation names, also where the package refuses it; undefined where it names none. */
+function createdUpload({ headers }: Request): string | undefined {
+  try {
+    return namedUpload(Metadata.parse(headers.get("upload-metadata") ?? undefined));
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Checks that an upload takes a request. A creation may come again at any time; it must name the upload's own length.
  *
@@ -157,7 +169,7 @@ function requireTakes(upload: UploadRow, { request, method }: StorageRequest): v
     });
   }
   if (method === "PATCH" || method === "DELETE") requireReceiving(upload);
-  if (method === "PATCH") refuseEncodings(request);
+  if (method === "POST" || method === "PATCH") refuseEncodings(request);
 }
 
 /** What a request says of its body beside the bytes. @throws AppError `invalid_request` */

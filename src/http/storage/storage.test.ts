@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import { statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { Upload as TusUpload } from "tus-js-client";
 import { forgetStatements } from "../../store/prepared.ts";
@@ -481,6 +482,46 @@ describe("tus", () => {
       401,
       "unauthorized",
     );
+    const faultsOfCreation: Record<string, string>[] = [
+      { "tus-resumable": "0.2.2" },
+      { "upload-length": "x" },
+      { "upload-length": "" },
+      { "upload-concat": "partial" },
+      { "content-encoding": "gzip" },
+    ];
+    for (const fault of faultsOfCreation) {
+      await expectError(await createTus(created, { ...fault, ...wrong }), 401, "unauthorized");
+    }
+  });
+
+  test("an address that ends with a question mark names the same upload", async () => {
+    const created = await create(1000);
+    await createTus(created);
+    // `fetch` would leave the question mark out.
+    const { answer } = await rawRequest(created, [
+      `HEAD /storage/tus/${created.id}? HTTP/1.1`,
+      "tus-resumable: 1.0.0",
+    ]);
+    expect(await answer).toMatch(/^HTTP\/1.1 200 [\s\S]*upload-offset: 0/i);
+  });
+
+  test("compressed bytes are refused, with the creation as later", async () => {
+    const created = await create(1000);
+    const body = { "content-type": "application/offset+octet-stream", "content-encoding": "gzip" };
+    await expectError(await createTus(created, body), 422, "invalid_request", "content-encoding");
+    await createTus(created);
+    await expectError(await patch(created, 0, "x", body), 422, "invalid_request", "content-encoding");
+  });
+
+  test("the file of a new upload is for the server's user alone, whatever the umask", async () => {
+    const created = await create(1000);
+    const before = process.umask(0);
+    try {
+      await createTus(created);
+    } finally {
+      process.umask(before);
+    }
+    expect(statSync(bench.uploads.audioPath(created.id)).mode & 0o777).toBe(0o600);
   });
 
   test("a list of protocols, as chained proxies send it, is accepted", async () => {

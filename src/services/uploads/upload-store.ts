@@ -1,6 +1,12 @@
 import { FileStore } from "@tus/file-store";
 import { ERRORS, type Lock, type Locker, Upload } from "@tus/server";
-import { audioDirectory, audioFilePath, fileBytes, removeFile } from "../../store/audio-files.ts";
+import {
+  audioDirectory,
+  audioFilePath,
+  fileBytes,
+  openForWriting,
+  removeFile,
+} from "../../store/audio-files.ts";
 import type { UploadRow } from "../../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { asDiskFailure } from "./upload-disk.ts";
@@ -16,10 +22,10 @@ export type Sender = Omit<Receiving, "at" | "body">;
  * as well.
  *
  * It differs from its base class where that knows too little. `create` leaves a file that exists as it is, because the
- * answer to the first creation may have been lost. `write` is `receiveLocked`: that of the base class has no bound on
- * the bytes, does not bring them to the disk, and reports every failure as the same one. Its `remove` says that there is
- * no file when the file system is read-only. Expiry stays with the rows: the base class compares with the machine's
- * clock, which may be in doubt.
+ * answer to the first creation may have been lost. A new file has the rights of all recordings; those of the base class
+ * depend on the process's umask. `write` is `receiveLocked`: that of the base class has no bound on the bytes, does not
+ * bring them to the disk, and reports every failure as the same one. Its `remove` says that there is no file when the file
+ * system is read-only. Expiry stays with the rows: the base class compares with the machine's clock, which may be in doubt.
  */
 export class UploadStore extends FileStore implements Locker {
   readonly #context: UploadContext;
@@ -66,7 +72,8 @@ export class UploadStore extends FileStore implements Locker {
     if (this.earlierBytes !== undefined) return file;
     this.#requireReceiving(file.id);
     try {
-      return await super.create(file);
+      await (await openForWriting(this.#pathOf(file.id), "keep")).close();
+      return file;
     } catch (error) {
       throw asDiskFailure(error);
     }
