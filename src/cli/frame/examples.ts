@@ -111,5 +111,5 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   ],
   "config check": [["before a restart", "config check --config /etc/shruti/shruti.toml"]],
   status: [["wait in a script until the server can take work", "status --ready"]],
-  verify: [["a release", "verify shruti-0.1.0-linux-x64.tar.gz --key shruti-release.pem"]],
+  verify: [["a release", "verify shruti-0.1.0-linux-x64.tar.gz --key release-public.pem"]],
 };
