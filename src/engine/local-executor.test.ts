@@ -21,10 +21,18 @@ const TOOK_MS = 200;
 
 const SHARING = { onProcessor: true, onGpu: true };
 
-type Opened = { backgroundNiceness?: number; machine?: SizingInfo; device?: string | undefined };
+type Opened = {
+  backgroundNiceness?: number;
+  machine?: SizingInfo;
+  device?: string | undefined;
+  isOneThread?: boolean;
+};
 
 /** @param device where the model was loaded; left out: it was not */
-function open(sharesSteps: boolean, { backgroundNiceness = 10, machine = MACHINE, device }: Opened = {}) {
+function open(
+  sharesSteps: boolean,
+  { backgroundNiceness = 10, machine = MACHINE, device, isOneThread }: Opened = {},
+) {
   const jobs: PoolJob[] = [];
   const timed: TimedChunk[] = [];
   let nowMs = 0;
@@ -44,13 +52,24 @@ function open(sharesSteps: boolean, { backgroundNiceness = 10, machine = MACHINE
     engine: { ...AUTO, background_niceness: backgroundNiceness },
     machine,
     now: () => nowMs,
-    needsOf: () => ({ bytes: 0, ...(sharesSteps ? { sharing: SHARING } : {}) }),
+    needsOf: () => ({ bytes: 0, isOneThread, ...(sharesSteps ? { sharing: SHARING } : {}) }),
     times: { ...createChunkTimes(), observe: (chunk) => timed.push(chunk) },
   });
   const run = (changes: Partial<ChunkJob> = {}) =>
     executor.recognize({ ...JOB, ...changes }, new AbortController().signal);
   return { jobs, timed, run, capacity: () => executor.capacity({ bytes: 0, ...JOB.model }) };
 }
+
+test("a chunk alone has all cores, unless its family runs each chunk on one thread", async () => {
+  for (const [isOneThread, threads] of [
+    [false, 2],
+    [true, 1],
+  ] as const) {
+    const { jobs, run } = open(false, { isOneThread });
+    await run({ sharers: 1 });
+    expect(jobs[0]).toMatchObject({ threads, lanes: 0 });
+  }
+});
 
 describe("chunks that make their steps together", () => {
   test("share as many threads as there are cores", async () => {

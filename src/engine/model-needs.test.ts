@@ -84,6 +84,12 @@ describe("steps of several chunks are made together", () => {
   });
 });
 
+test("a chunk of a CTC model runs on one thread, one of Whisper on several", () => {
+  const needsOf = createModelNeeds(MACHINE);
+  expect(needsOf(model(DEMO, "nemo_ctc")).isOneThread).toBe(true);
+  expect(needsOf(model(DEMO)).isOneThread).toBeUndefined();
+});
+
 describe("the memory of a chunk beside the weights", () => {
   const MIB = 1024 ** 2;
 

@@ -93,7 +93,10 @@ export type GivenModel = {
 /** A file of a model as an admin has it. `name`: the name that it gets. */
 export type GivenFile = { role: string; name: string; path: string };
 
-/** What an admin may say of a model. What the family does not have is left out of the manifest. */
+/**
+ * What an admin may say of a model. A family leaves `features` and `decoding` out of the manifest where it has no such
+ * settings. A field of a language that it does not have is refused.
+ */
 export type SaidOfModel = {
   /** Left out: those that the files name, or all that the family knows. */
   languages?: SaidLanguage[];

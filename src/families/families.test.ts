@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileOf, type InstalledModel } from "../domain/model.ts";
 import { createLocalEngine, type Engine } from "../engine/engine.ts";
 import { createModelNeeds } from "../engine/model-needs.ts";
@@ -117,6 +117,16 @@ describe("a further family, which is one folder and one registration", () => {
       new AbortController().signal,
     );
     expect(segments.map(({ text }) => text)).toEqual(["turn on the light!"]);
+  });
+
+  test("is installed from files that were prepared elsewhere", async () => {
+    const prepared = join(folder, "prepared");
+    cpSync(dirname(fileOf(added.files, "model")), prepared, { recursive: true });
+    const manifest = readFileSync(join(models.directory, "light-switch.toml"), "utf8");
+    writeFileSync(`${prepared}.toml`, manifest.replace('id = "light-switch"', 'id = "prepared"'));
+    const model = await models.prepare({ manifestPath: `${prepared}.toml`, path: prepared });
+    expect(await models.addPrepared(model)).toMatchObject({ id: "prepared", family: SCRIPTED_FAMILY });
+    await models.remove("prepared");
   });
 
   test("is verified, refused where its files do not fit, and removed", async () => {

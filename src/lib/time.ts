@@ -1,4 +1,6 @@
 export const DAY_MS = 86_400_000;
+/** Timers of more milliseconds than this, nearly 25 days, fire at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Renders a time as RFC 3339, UTC, with milliseconds (docs/decisions/conventions.md). */
 export function toTimestamp(epochMs: number): string {

@@ -36,7 +36,7 @@ export type FoundSource = {
   kind: string;
   name: string;
   /** What `ModelService.add` takes. */
-  added: string | ModelSource;
+  added: ModelSource;
   hint?: CardHint;
   /** Checks what can be checked quickly. @throws Error with the reason why it cannot be added */
   check: () => void;
@@ -139,14 +139,12 @@ export function nameWithType(name: string, type: WeightType): string {
   return `${name.replace(/-f16$/i, "")}-${type}`;
 }
 
-type ImportedSource = Omit<FoundSource, "added"> & { added: ModelSource };
-
 function importSource(
   kindName: string,
   kind: ImportJob["kind"],
   path: string,
   { quantise, reserveBytes, onProgress, onImported }: SourceOptions,
-): ImportedSource {
+): FoundSource {
   const type = quantise ?? "f16";
   const source = resolve(path);
   const run = async (directory: string, isDryRun: boolean): Promise<StagedImport> => {

@@ -154,8 +154,8 @@ async function trySample(trial: Trial, { language, voice, said, file }: Sample):
 }
 
 /**
- * Refuses a model that is of no use in any sample. Weights for one language may fail with its synthetic voice, so
- * models that know English in any case are tried with a person's first.
+ * Refuses a model that is of no use in any sample. Weights for one language may fail with its synthetic voice, so a
+ * model whose family knows English in any case is tried with a person's English, too, before it is refused.
  *
  * @throws Error with the reason
  */

@@ -227,6 +227,13 @@ describe("pool", () => {
     expect(history).toEqual(["+a", "a", "+a", "a"]);
   });
 
+  test("a model stays loaded where the idle time is the longest that the config takes", async () => {
+    const { pool, loaded } = openPool({ engine: engineOptions({ model_idle_seconds: 30 * 86_400 }) });
+    await chunk(pool, "a");
+    await Bun.sleep(20);
+    expect(loaded()).toEqual(["a"]);
+  });
+
   test("closing interrupts running and waiting requests", async () => {
     const { pool } = openPool({}, { models: 1.2, chunkMs: 1_000 });
     const kinds = ["a", "b"].map((id) => chunk(pool, id).catch((error: EngineError) => error.kind));

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import type { EngineOptions } from "../../domain/engine-options.ts";
 import type { ModelFiles } from "../../domain/model.ts";
 import { describedFiles, modelHashOf } from "../../domain/model-hash.ts";
+import { LONGEST_TIMER_MS } from "../../lib/time.ts";
 import { availableMemoryBytes } from "../machine.ts";
 import { EngineError, type EngineModel } from "../protocol.ts";
 import { createChangeSignal } from "./change-signal.ts";
@@ -137,9 +138,12 @@ export function createResidentModels(
     models.set(model.key, model);
     const idleMs = options.engine.model_idle_seconds * 1000;
     if (idleMs === 0) return;
-    model.idleTimer = setTimeout(() => {
-      if (model.users === 0 && models.get(model.key) === model) void unload(model);
-    }, idleMs);
+    model.idleTimer = setTimeout(
+      () => {
+        if (model.users === 0 && models.get(model.key) === model) void unload(model);
+      },
+      Math.min(idleMs, LONGEST_TIMER_MS),
+    );
     model.idleTimer.unref();
   }
 

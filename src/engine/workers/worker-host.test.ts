@@ -278,6 +278,28 @@ describe("worker host", () => {
     );
   });
 
+  test("a request that cannot be sent rejects with the reason once, and leaves nothing behind", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    try {
+      const { host } = openHost([
+        () => {
+          throw new Error("cannot be sent");
+        },
+      ]);
+      await expect(ask(host, { timeoutMs: 20 })).rejects.toThrow("cannot be sent");
+      expect(host.status().running).toBe(0);
+      await Bun.sleep(50);
+      expect(host.status().state).toBe("ready");
+      await host.stop(true);
+      await Bun.sleep(0);
+    } finally {
+      process.off("unhandledRejection", note);
+    }
+    expect(unhandled).toEqual([]);
+  });
+
   test("a request to a worker process that has just ended does not wait for ever", async () => {
     const { host } = openHost([crash, answer]);
     const first = kindOf(ask(host));

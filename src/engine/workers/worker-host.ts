@@ -4,6 +4,7 @@ import type { ModelFiles } from "../../domain/model.ts";
 import type { DescribedFile } from "../../domain/model-hash.ts";
 import { onAbort, untilAborted } from "../../lib/abort.ts";
 import { errorMessage } from "../../lib/error-message.ts";
+import { LONGEST_TIMER_MS } from "../../lib/time.ts";
 import { type BrokenVariants, createBrokenVariants, createVariantTrial } from "../../native/cpu-variants.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import {
@@ -36,8 +37,6 @@ const MAX_LOST_STARTS = 2;
  * "Cancel, delete, retry": 2 s).
  */
 const ABORT_GRACE_MS = 1_700;
-/** Timers of more milliseconds than this fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export type HostState = "stopped" | "starting" | "ready" | "backoff";
 
@@ -439,7 +438,7 @@ class Generation {
    * Runs one task in the process. On abort it asks the process to stop, and kills it when it does not obey.
    *
    * @param id number of the task; each is used once
-   * @throws EngineError: `aborted`, `hung`, `failed`, `crashed`, or `interrupted`
+   * @throws EngineError: `aborted`, `hung`, `failed`, `crashed`, or `interrupted`; what `send` throws
    */
   run(
     id: number,
@@ -463,15 +462,24 @@ class Generation {
       settle: resolve,
       fail: reject,
     });
-    this.process.send({ ...request, id });
-    const unwatch = onAbort(signal, () => {
-      this.process.send({ type: "abort", id });
-      timers.push(setTimeout(() => kill("aborted", "aborted"), ABORT_GRACE_MS));
-    });
-    return promise.finally(() => {
+    let unwatch = () => {};
+    // Also where sending fails, the rejection has a caller that sees it.
+    const ended = promise.finally(() => {
       unwatch();
       for (const timer of timers) clearTimeout(timer);
     });
+    try {
+      this.process.send({ ...request, id });
+      unwatch = onAbort(signal, () => {
+        this.process.send({ type: "abort", id });
+        timers.push(setTimeout(() => kill("aborted", "aborted"), ABORT_GRACE_MS));
+      });
+    } catch (error) {
+      // The task has ended for its caller, so nothing may end the process because of it.
+      this.#tasks.delete(id);
+      reject(error);
+    }
+    return ended;
   }
 
   /**

@@ -181,7 +181,7 @@ export function orInvalid<T>(check: () => T): T {
 }
 
 /** Checks the id of a new model. @throws AppError `invalid_request`, `conflict` */
-export function requireFreeId(registry: ModelRegistry, id: string): string {
+function requireFreeId(registry: ModelRegistry, id: string): string {
   if (!MODEL_ID_PATTERN.test(id)) {
     throw invalidFile(
       `${JSON.stringify(id)} cannot be a model's id: 1 to 64 of a to z, 0 to 9, dot, dash, underscore.`,

@@ -315,6 +315,16 @@ function parse(source: string, path: string): Parsed {
 
 type TomlValue = string | number | boolean | readonly (string | number)[];
 
+/**
+ * Returns the keys of `[[languages]]` whose fields only models of other families have. What an admin says in them is
+ * written, too, so that the parser refuses it instead of leaving it out.
+ */
+function foreignFields({ keys }: ModelFamily, { list }: Families): Record<string, ManifestKey> {
+  const own = new Set(Object.values(keys.languages).map(({ field }) => field));
+  const others = list.flatMap((family) => Object.entries(family.keys.languages));
+  return Object.fromEntries(others.filter(([, { field }]) => !own.has(field)));
+}
+
 /** Renders a manifest as TOML. `parseManifest` reads the same manifest from it. */
 export function renderManifest(manifest: ModelManifest, families: Families = FAMILIES): string {
   const lines: string[] = [];
@@ -329,6 +339,7 @@ export function renderManifest(manifest: ModelManifest, families: Families = FAM
   };
   const { decoding, parts = [] } = manifest;
   const family = families.of(manifest.family);
+  const languageKeys = { ...foreignFields(family, families), ...family.keys.languages };
   for (const key of ["id", "name", "version", "sha256", "licence", "source", "notice"] as const) {
     if (key !== "sha256" || parts.length === 0) add(key, manifest[key]);
   }
@@ -347,7 +358,7 @@ export function renderManifest(manifest: ModelManifest, families: Families = FAM
     add("code", language.code);
     add("name", language.name);
     add("modes", language.modes);
-    addFields(family.keys.languages, language);
+    addFields(languageKeys, language);
     add("trial", language.trial);
   }
   lines.push("", "[decoding]");

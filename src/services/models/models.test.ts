@@ -23,6 +23,7 @@ import { type Database, openDatabase } from "../../store/database.ts";
 import { putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { manualClock } from "../../testing/kits/manual-clock.ts";
 import { testConfig } from "../../testing/kits/test-config.ts";
+import { TINY_CTC } from "../../testing/makers/tiny-ctc.ts";
 import { type CarriedModels, copyOut, extractCarriedModels } from "./carried-models.ts";
 import { type AddModelOptions, createModelService } from "./models.ts";
 
@@ -234,6 +235,16 @@ describe("add", () => {
       [good, { sha256: "0".repeat(64) }, "SHA-256"],
       [good, { name: "two\nlines" }, "name must be a text of one line"],
       [good, { languages: [{ code: "or" }] }, "whisper has no language or"],
+      [
+        good,
+        { languages: [{ code: "hi", tokenSpan: { first: 0, last: 5 } }] },
+        "token_span is only for onnx-ctc",
+      ],
+      [
+        TINY_CTC,
+        { languages: [{ code: "hi", decoderLanguage: "mr" }] },
+        "decoder_language is only for whisper",
+      ],
     ];
     for (const [file, options, words] of refusals) {
       await expect(models.add(file, options)).rejects.toThrow(words);

@@ -221,7 +221,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
       recordAdded(deps, await addFrom(deps, registry, source, options, { isRehearsal: false })),
     rehearse: (source, options = {}) => addFrom(deps, registry, source, options, { isRehearsal: true }),
     prepare: (files) => checkPrepared(deps, registry, files),
-    addPrepared: async (model) => recordAdded(deps, await placePrepared(registry, model)),
+    addPrepared: async (model) => recordAdded(deps, await placePrepared(deps, registry, model)),
     verify: (id, signal) => verifyModel(deps, registry, id, signal),
     remove: (id) => removeModel(deps, registry, id),
     setDefault: (id) => setDefault(registry, id),

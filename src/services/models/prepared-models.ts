@@ -58,6 +58,7 @@ export async function checkPrepared(
 
 /** Installs a model that `checkPrepared` has accepted. */
 export async function placePrepared(
+  { families = FAMILIES }: Pick<ModelAddingDeps, "families">,
   registry: ModelRegistry,
   { manifest, path, bytes }: PreparedModel,
 ): Promise<InstalledModel> {
@@ -65,8 +66,8 @@ export async function placePrepared(
   const { id, sha256, parts } = manifest;
   await keepDefault(registry, id, () =>
     parts
-      ? placeModelFolder(directory, { path, parts, bytes }, manifest)
-      : placeModel(directory, { path, sha256, bytes }, manifest),
+      ? placeModelFolder(directory, { path, parts, bytes }, manifest, families)
+      : placeModel(directory, { path, sha256, bytes }, manifest, families),
   );
   const model = registry.requireInstalled(id);
   const files = Object.values(model.files);
