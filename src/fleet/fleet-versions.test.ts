@@ -15,6 +15,7 @@ import {
 } from "../testing/kits/fleet-chunks.ts";
 import type { ControlParts, FleetWorld, WorkerParts } from "../testing/kits/fleet-harness.ts";
 import { setUpFleet } from "../testing/kits/fleet-hooks.ts";
+import { readImportTable } from "../testing/rules/import-table.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 
 /**
@@ -27,6 +28,17 @@ const TIMEOUT_MS = 60_000;
 const SOURCE = join(import.meta.dir, "..");
 
 type Program = Required<Pick<ControlParts, "open">> & { openWorker: NonNullable<WorkerParts["open"]> };
+
+/** Returns a folder of the code and all that it may import, also through others. */
+function reachedBy(place: string): Set<string> {
+  const table = readImportTable(readFileSync(join(SOURCE, "README.md"), "utf8"));
+  const reached = new Set([place]);
+  for (const each of reached) {
+    const { mayImport = [] } = table.find((row) => row.place === each) ?? {};
+    for (const name of mayImport) reached.add(name.split("/")[0] ?? "");
+  }
+  return reached;
+}
 
 describeFleet("a fleet of several versions (needs nats-server)", () => {
   let world: FleetWorld;
@@ -45,7 +57,7 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
   async function programOf(protocol: number): Promise<Program> {
     const root = join(folder, `protocol-${protocol}`);
     const copy = join(root, "src");
-    for (const part of ["config", "domain", "engine", "fleet", "lib", "pipeline", "store"]) {
+    for (const part of reachedBy("fleet")) {
       cpSync(join(SOURCE, part), join(copy, part), {
         recursive: true,
         filter: (path) => !/\.test\.ts$/.test(path),
