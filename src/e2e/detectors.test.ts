@@ -41,8 +41,10 @@ const start = async (audio: string, more: object = {}) =>
   (await api.start({ audio: { upload_id: audio }, language: "en", ...more })).body.id;
 
 test("two recordings are searched for speech in two processes, and both are searched again when these end", async () => {
-  expect(processesWith("silero.so")).toHaveLength(1);
-  // Long enough for both to be searched at once also where something else keeps the machine busy.
+  const [first = 0, ...others] = processesWith("silero.so");
+  expect(others).toEqual([]);
+  // One recording is decoded after the other, and may be searched before the next one is decoded. So the search is stopped.
+  process.kill(first, "SIGSTOP");
   const audio = await uploaded(api, concatenated(["12-en-long"], 24));
   const ids = await Promise.all([start(audio), start(audio)]);
   await until("two processes search", () => processesWith("silero.so").length === 2);
