@@ -4,7 +4,7 @@ import { begin, forever, until, watchChunks } from "../../testing/kits/scheduler
 import { queueNumbersOf } from "./program-numbers.ts";
 
 test("the metrics and what `shruti status` reads have the same numbers", async () => {
-  const testApp = await openTestApp({ config: { engine: { workers: 1 } } });
+  const testApp = await openTestApp({ config: { engine: { workers: 1 }, server: { drain_seconds: 0 } } });
   try {
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     await begin(testApp);
