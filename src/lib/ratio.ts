@@ -1,7 +1,7 @@
-/** Audio per work over the latest observations, each with the weight of its work. */
+/** One sum per another over the latest observations, such as audio per work. Each has the weight of its divisor. */
 export type Ratio = {
-  /** Both in milliseconds; nothing is counted unless both are positive. */
-  add(audioMs: number, workMs: number): void;
+  /** Adds an observation, such as milliseconds of audio and of work. It counts only where `createRatio` says so. */
+  add(dividend: number, divisor: number): void;
   /** Undefined before the first observation. */
   value(): number | undefined;
 };
@@ -9,15 +9,16 @@ export type Ratio = {
 /** Weight that older observations keep when a new one comes. */
 const MEMORY = 0.9;
 
-export function createRatio(): Ratio {
-  let audio = 0;
-  let work = 0;
+/** @param countsZero observations with a dividend of zero count, too; else both numbers must be positive */
+export function createRatio({ countsZero = false } = {}): Ratio {
+  let dividends = 0;
+  let divisors = 0;
   return {
-    add(audioMs, workMs) {
-      if (audioMs <= 0 || workMs <= 0) return;
-      audio = audio * MEMORY + audioMs;
-      work = work * MEMORY + workMs;
+    add(dividend, divisor) {
+      if (divisor <= 0 || dividend < 0 || (dividend === 0 && !countsZero)) return;
+      dividends = dividends * MEMORY + dividend;
+      divisors = divisors * MEMORY + divisor;
     },
-    value: () => (work === 0 ? undefined : audio / work),
+    value: () => (divisors === 0 ? undefined : dividends / divisors),
   };
 }

@@ -34,32 +34,17 @@ const LARGE_MODEL_BYTES = 1e9;
  */
 export function createThroughput(power: () => number, weightBytes: () => number): Throughput {
   const recordings = createRatio();
-  const speakers = createShare();
+  const speakers = createRatio({ countsZero: true });
   const firstGuess = () => FIRST_GUESS * Math.max(1, LARGE_MODEL_BYTES / Math.max(1, weightBytes()));
   return {
     observe: recordings.add,
-    observeSpeakers: speakers.add,
+    // A clock that was put back takes no time away.
+    observeSpeakers: (recordingMs, elapsedMs) => speakers.add(Math.max(0, elapsedMs), recordingMs),
     realTimeFactor() {
       const ratio = recordings.value();
       return ratio === undefined ? undefined : ratio * power();
     },
     estimateMs: (recordingMs) =>
-      recordingMs / ((recordings.value() ?? firstGuess()) * power()) + recordingMs * speakers.value(),
-  };
-}
-
-/** Weight that older recordings keep when a new one comes. */
-const MEMORY = 0.9;
-
-/** Measures time as a share of the length of the latest recordings; 0 before the first. */
-function createShare() {
-  let recordings = 0;
-  let times = 0;
-  return {
-    add(recordingMs: number, elapsedMs: number): void {
-      recordings = recordings * MEMORY + Math.max(0, recordingMs);
-      times = times * MEMORY + Math.max(0, elapsedMs);
-    },
-    value: (): number => (recordings === 0 ? 0 : times / recordings),
+      recordingMs / ((recordings.value() ?? firstGuess()) * power()) + recordingMs * (speakers.value() ?? 0),
   };
 }
