@@ -46,8 +46,9 @@ const MAX_AUTO_GPU_WORKERS = 4;
 /** Chunks of a step on a GPU (kMaxStepsOnGpu in src/native/whisper/steps/whisper-steps.h). */
 const CHUNKS_PER_GPU_LANE = 8;
 /**
- * While one lane computes, the threads of the others choose their tokens. Measured on an H100 with the shapes of base and
- * large-v3-turbo (docs/manual/gpu.md): 1, 2 and 4 lanes take 1, 0.49 and 0.29 of the time. More lanes were not tried.
+ * While one lane computes, the threads of the others choose their tokens. Measured on an H100 (docs/manual/gpu.md): 2 and 4
+ * lanes take 0.47 and 0.29 of the time of one with the shape of base, 0.56 and 0.47 with that of large-v3-turbo. More were
+ * not tried.
  */
 const MAX_AUTO_GPU_LANES = 4;
 /**

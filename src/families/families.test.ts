@@ -20,7 +20,7 @@ test("each family has both halves, and a name of its own", () => {
   const names = FAMILIES.list.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   expect(Object.keys(RECOGNIZERS).sort()).toEqual([...names].sort());
-  expect(() => FAMILIES.of(SCRIPTED_FAMILY)).toThrow("there is no family of models scripted");
+  expect(() => FAMILIES.of(SCRIPTED_FAMILY)).toThrow("the model family scripted is unknown");
 });
 
 describe("a further family, which is one folder and one registration", () => {

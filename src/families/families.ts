@@ -21,7 +21,7 @@ export function createFamilies(list: readonly [ModelFamily, ...ModelFamily[]]): 
   const byName = new Map(list.map((family) => [family.name, family]));
   const of = (name: string): ModelFamily => {
     const family = byName.get(name);
-    if (!family) throw new Error(`there is no family of models ${name}`);
+    if (!family) throw new Error(`the model family ${name} is unknown`);
     return family;
   };
   return {
