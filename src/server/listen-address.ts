@@ -1,10 +1,11 @@
 import type { Config } from "../config/schema.ts";
+import { splitListen } from "../lib/host-port.ts";
 
 /** Makes addresses of `server.listen`, which is a host, a colon and a port. */
 
 /** Returns the host of `server.listen` as it is written in a URL: an IPv6 address has brackets there. */
 function hostOf(listen: string): string {
-  const host = listen.slice(0, listen.lastIndexOf(":"));
+  const { host } = splitListen(listen);
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }
 
@@ -33,5 +34,5 @@ export function localAddress(listen: string, isTls: boolean, port: number | unde
 
 /** Returns the address of a server that does not say its own: a wildcard is reached by loopback. */
 export function addressOfConfig({ server: { listen, tls_cert } }: Config): string {
-  return localAddress(listen, tls_cert !== "", Number(listen.slice(listen.lastIndexOf(":") + 1)));
+  return localAddress(listen, tls_cert !== "", splitListen(listen).port);
 }

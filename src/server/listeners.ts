@@ -2,6 +2,7 @@ import type { Server } from "bun";
 import type { Config } from "../config/schema.ts";
 import { CommandError } from "../domain/command-error.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { splitListen } from "../lib/host-port.ts";
 import type { Log } from "../lib/log.ts";
 import { listeningSockets, steerTo } from "../lib/reuse-port.ts";
 import { within } from "../lib/within.ts";
@@ -112,12 +113,12 @@ type Options = {
 };
 
 function open(config: Config, app: Options["app"], certificate: Certificate | undefined): Listener {
-  const port = Number(config.server.listen.slice(config.server.listen.lastIndexOf(":") + 1));
+  const { hostname, port } = splitListen(config.server.listen);
   try {
     if (!certificate) return listen({ config, app, certificate, port });
     // A port that may be shared could be taken from another program unnoticed. So it must be free without sharing, first.
     const probe = Bun.serve({
-      hostname: hostOf(config),
+      hostname,
       port,
       fetch: () => new Response(null, { status: 503 }),
     });
@@ -135,7 +136,7 @@ function listen({ config, app, certificate, port }: Options): Listener {
   const before = certificate ? listeningSockets() : new Set<number>();
   const listener: Pick<Listener, "retiredAtMs"> = {};
   const server = Bun.serve({
-    hostname: hostOf(config),
+    hostname: splitListen(config.server.listen).hostname,
     port,
     maxRequestBodySize: NO_BODY_LIMIT,
     idleTimeout: app.idleSeconds,
@@ -148,8 +149,4 @@ function listen({ config, app, certificate, port }: Options): Listener {
   });
   const added = certificate ? [...listeningSockets()].filter((descriptor) => !before.has(descriptor)) : [];
   return Object.assign(listener, { server, descriptor: added.length === 1 ? added[0] : undefined });
-}
-
-function hostOf({ server }: Config): string {
-  return server.listen.slice(0, server.listen.lastIndexOf(":")).replace(/^\[|\]$/g, "");
 }

@@ -1,3 +1,4 @@
+import { splitListen } from "../../lib/host-port.ts";
 import { PIECE_BYTES } from "../pieces.ts";
 
 export type ListenerOptions = {
@@ -44,10 +45,10 @@ export function openListener({ listen, tls, routes }: ListenerOptions): Listener
     return bare(404);
   }
 
-  const at = listen.lastIndexOf(":");
+  const { hostname, port } = splitListen(listen);
   const server = Bun.serve({
-    hostname: listen.slice(0, at).replace(/^\[|\]$/g, ""),
-    port: Number(listen.slice(at + 1)),
+    hostname,
+    port,
     tls,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: PIECE_BYTES,
