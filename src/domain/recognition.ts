@@ -6,6 +6,8 @@ export type RecognizerSettings = {
   language: string;
   /** Most work for this call. Left out, and for families that do the same work for all audio of a length: any. */
   effort?: EffortLimit;
+  /** Words are to have times. Left out: they need none, and cost nothing. */
+  words?: boolean;
 };
 
 /** An amount of work, measured by that for clear speech, so that it is the same on every machine. */
@@ -21,6 +23,16 @@ export type Recognition = {
   segments: RecognizedSegment[];
   /** In the unit of the limit in the settings; left out where these have none. */
   effort?: number;
+};
+
+/** A word that a recognizer found. Times count from the beginning of the audio. */
+export type RecognizedWord = {
+  /** Without white space. */
+  text: string;
+  startMs: number;
+  endMs: number;
+  /** Mean probability of its tokens, 0 to 1. */
+  confidence: number;
 };
 
 /** Text that a recognizer found in a stretch of audio. Times count from the beginning of that audio. */
@@ -41,4 +53,10 @@ export type RecognizedSegment = {
   spokenLanguages?: LanguageCandidate[];
   /** The model repeated itself after this text; the repetition is left out. */
   isCut?: boolean;
+  /**
+   * The words of the text with their times, where the settings ask for them. In order, not overlapping, within the segment;
+   * without their white space, text and words are the same characters. Absent where the model cannot align its text with
+   * the sound: times are measured or missing, never guessed.
+   */
+  words?: RecognizedWord[];
 };

@@ -1,5 +1,16 @@
 /** The result of a transcription: segments of timed text, gaps without text, and warnings. */
 
+/** A word of a segment, on the recording's own clock. */
+export type Word = {
+  /** Without white space. */
+  text: string;
+  startMs: number;
+  /** `startMs < endMs`. */
+  endMs: number;
+  /** 0 to 1. */
+  confidence: number;
+};
+
 /** One timed stretch of text on the recording's own clock (docs/decisions/transcriptions.md, "Result"). */
 export type Segment = {
   /** Position in the result, from 0. */
@@ -17,6 +28,11 @@ export type Segment = {
   speaker?: string;
   /** The channel, counted from 0; only with channel mode `separate`. */
   channel?: number;
+  /**
+   * With `timestamps=word`: the words of the text, in order of time, not overlapping, within the segment. Joined by the
+   * segment's white space they are its text. Absent where they were not asked for, or could not be measured.
+   */
+  words?: Word[];
 };
 
 export const GAP_REASONS = ["engine_error", "time_limit"] as const;
