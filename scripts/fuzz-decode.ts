@@ -67,11 +67,11 @@ async function main(): Promise<void> {
       if (tookMs > TIMEOUT_MS + 5_000) findings.push(`${index} (${label}): took ${Math.round(tookMs)} ms`);
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     };
-    const lane = async (job: number): Promise<void> => {
+    const runJob = async (job: number): Promise<void> => {
       for (let index = next++; index < count; index = next++)
         await runOne(index, join(folder, `case-${job}`));
     };
-    await Promise.all(Array.from({ length: Number(values.jobs) }, (_, job) => lane(job)));
+    await Promise.all(Array.from({ length: Number(values.jobs) }, (_, job) => runJob(job)));
 
     console.log(`${count} damaged files of ${seeds.length} formats, seed ${values.seed}`);
     for (const [outcome, times] of [...outcomes].sort())

@@ -150,14 +150,15 @@ async function main(): Promise<void> {
       if (request.mustAnswer && answers.length === 0) note(request, `no answer (${ended})`);
       if (!isAlive(server.pid)) throw new Error(`the server has ended:\n${server.log().slice(-4000)}`);
     }
-    async function lane(end: number): Promise<void> {
+    async function runUntil(end: number): Promise<void> {
       for (let index = next++; index < end; index = next++) {
         await runOne(fuzz(index));
         if (index % Math.ceil(COUNT / MEASURED_TIMES) === 0) measure(index);
       }
       next = Math.min(next, end);
     }
-    const lanes = (end: number) => Promise.all(Array.from({ length: Number(values.jobs) }, () => lane(end)));
+    const runAllUntil = (end: number) =>
+      Promise.all(Array.from({ length: Number(values.jobs) }, () => runUntil(end)));
     const settle = async () => {
       await until(
         "all work has ended",
@@ -167,10 +168,10 @@ async function main(): Promise<void> {
       await until("only workers run", () => descendantsOf(server.pid).length <= 2, 30_000);
       await Bun.sleep(1_000);
     };
-    await lanes(Math.ceil(COUNT * WARM_SHARE));
+    await runAllUntil(Math.ceil(COUNT * WARM_SHARE));
     await settle();
     const warm = measure(next);
-    await lanes(COUNT);
+    await runAllUntil(COUNT);
     await settle().catch((error: Error) => findings.push(error.message));
     const last = measure(COUNT);
 

@@ -410,7 +410,7 @@ async function main(): Promise<void> {
       if (transcription) started.push({ plan, id: transcription });
     }
 
-    async function lane(): Promise<void> {
+    async function runJob(): Promise<void> {
       for (let index = next++; index < COUNT; index = next++) {
         const plan = planOf(seeds, index);
         const beganMs = performance.now();
@@ -423,7 +423,7 @@ async function main(): Promise<void> {
       }
     }
     // All parts that start on demand have started before anything is measured.
-    await Promise.all(Array.from({ length: Number(values.jobs) }, lane));
+    await Promise.all(Array.from({ length: Number(values.jobs) }, runJob));
     for (const { plan, id } of started) await settle(host.server(), key, plan, id);
     await until("no decoder runs", () => !descendantsOf(host.server().pid).some(isDecoder), 30_000).catch(
       (error: Error) => findings.push(error.message),

@@ -8,8 +8,8 @@ export type Capacity = {
   power: number;
   /** Whether a chunk that runs alone also uses the capacity of the others, and is faster then. */
   isElastic: boolean;
-  /** So many threads do the work of all chunks that no client waits for; left out: each chunk has threads of its own. */
-  lanes?: number;
+  /** So many thread groups do the work of all chunks that no client waits for; left out: each chunk has its own threads. */
+  threadGroups?: number;
 };
 
 /**

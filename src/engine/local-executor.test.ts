@@ -67,7 +67,7 @@ test("a chunk alone has all cores, unless its family runs each chunk on one thre
   ] as const) {
     const { jobs, run } = open(false, { isOneThread });
     await run({ sharers: 1 });
-    expect(jobs[0]).toMatchObject({ threads, lanes: 0 });
+    expect(jobs[0]).toMatchObject({ threads, threadGroups: 0 });
   }
 });
 
@@ -75,16 +75,16 @@ describe("chunks that make their steps together", () => {
   test("share as many threads as there are cores", async () => {
     const { jobs, run } = open(true);
     await run();
-    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 2 });
+    expect(jobs[0]).toMatchObject({ threads: 1, threadGroups: 2 });
   });
 
   test("are not joined by a chunk that has ended a process", async () => {
     const { jobs, run } = open(true);
     await run({ isAlone: true });
-    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 0 });
+    expect(jobs[0]).toMatchObject({ threads: 1, threadGroups: 0 });
   });
 
-  test("have the threads of all lanes while they are few, unless chunks of another model run, or more of the recording are about to come", async () => {
+  test("have the threads of all groups while they are few, unless chunks of another model run, or more of the recording are about to come", async () => {
     const { jobs, run } = open(true);
     const other = { ...JOB.model, id: "other" };
     await Promise.all([run(), run(), run({ model: other })]);
@@ -92,7 +92,7 @@ describe("chunks that make their steps together", () => {
     await run({ hasSuccessors: true });
     // There is memory for no other chunk.
     await run({ hasSuccessors: true, sharers: 1 });
-    expect(jobs.map(({ lanes, laneThreads }) => [lanes, laneThreads])).toEqual([
+    expect(jobs.map(({ threadGroups, groupThreads }) => [threadGroups, groupThreads])).toEqual([
       [2, 2],
       [2, 2],
       [2, 1],
@@ -113,14 +113,14 @@ describe("chunks that make their steps together", () => {
     const apart = open(true);
     for (const isUrgent of [true, false]) await apart.run({ isUrgent });
     expect(apart.jobs).toMatchObject([
-      { lanes: 2, niceness: 0 },
-      { lanes: 2, niceness: 10 },
+      { threadGroups: 2, niceness: 0 },
+      { threadGroups: 2, niceness: 10 },
     ]);
     const equal = open(true, { backgroundNiceness: 0 });
     for (const isUrgent of [true, false]) await equal.run({ isUrgent });
     expect(equal.jobs).toMatchObject([
-      { lanes: 0, niceness: 0 },
-      { lanes: 2, niceness: 0 },
+      { threadGroups: 0, niceness: 0 },
+      { threadGroups: 2, niceness: 0 },
     ]);
   });
 
@@ -155,38 +155,38 @@ describe("on a GPU", () => {
     const { jobs, run, capacity } = open(true, { machine: withGpu, device });
     await run({ sharers: 2 });
     await run({ sharers: 1 });
-    const shared = { threads: 1, lanes: 4, laneThreads: 1, lanesAreOnGpu: true };
+    const shared = { threads: 1, threadGroups: 4, groupThreads: 1, groupsAreOnGpu: true };
     expect(jobs).toMatchObject([shared, shared]);
-    expect(capacity()).toEqual({ chunks: 32, power: 4, isElastic: true, lanes: 4 });
+    expect(capacity()).toEqual({ chunks: 32, power: 4, isElastic: true, threadGroups: 4 });
   });
 
   test("chunks that clients wait for share a queue of their own", async () => {
     const { jobs, run } = open(true, { machine: withGpu, device: "Vulkan0" });
     await run({ isUrgent: true });
-    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 4, lanesAreOnGpu: true, niceness: 0 });
+    expect(jobs[0]).toMatchObject({ threads: 1, threadGroups: 4, groupsAreOnGpu: true, niceness: 0 });
   });
 
   test("a chunk that has ended a process makes its own steps", async () => {
     const { jobs, run } = open(true, { machine: withGpu, device: "Vulkan0" });
     await run({ isAlone: true });
-    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 0, lanesAreOnGpu: false });
+    expect(jobs[0]).toMatchObject({ threads: 1, threadGroups: 0, groupsAreOnGpu: false });
   });
 
-  test("a model that the GPU refused has the chunks, threads and lanes of a machine without a GPU", async () => {
+  test("a model that the GPU refused has the chunks, threads and thread groups of a machine without a GPU", async () => {
     const { jobs, run, capacity } = open(true, { machine: withGpu, device: "cpu" });
     await run({ sharers: 64 });
     await run({ sharers: 1 });
     expect(jobs).toMatchObject([
-      { threads: 1, lanes: 16, lanesAreOnGpu: false },
-      { threads: 16, lanes: 16, laneThreads: 16, lanesAreOnGpu: false },
+      { threads: 1, threadGroups: 16, groupsAreOnGpu: false },
+      { threads: 16, threadGroups: 16, groupThreads: 16, groupsAreOnGpu: false },
     ]);
-    expect(capacity()).toEqual({ chunks: 96, power: 16, isElastic: true, lanes: 16 });
+    expect(capacity()).toEqual({ chunks: 96, power: 16, isElastic: true, threadGroups: 16 });
   });
 
   test("chunks share the cores as before where steps are not shared", async () => {
     const { jobs, run, capacity } = open(false, { machine: withGpu, device: "Vulkan0" });
     await run({ sharers: 4 });
-    expect(jobs[0]).toMatchObject({ threads: 4, lanes: 0 });
+    expect(jobs[0]).toMatchObject({ threads: 4, threadGroups: 0 });
     expect(capacity()).toEqual({ chunks: 4, power: 16, isElastic: true });
   });
 });
@@ -198,7 +198,7 @@ describe("capacity", () => {
     expect(localCapacity(AUTO, MACHINE, { bytes: 7e6, sharing: SHARING })).toEqual({
       ...apart,
       chunks: 12,
-      lanes: 2,
+      threadGroups: 2,
     });
     expect(
       localCapacity(AUTO, { cores: 2, availableMemoryBytes: GIB }, { bytes: GIB / 2, sharing: SHARING }),

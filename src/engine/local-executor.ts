@@ -51,7 +51,7 @@ export function createLocalExecutor(
     async recognize({ sharers, hasSuccessors = false, windowMs, isUrgent = false, ...job }, signal) {
       const { model, audio, isAlone } = job;
       const needs = needsOf(model);
-      const { lanes: most, isOnGpu = false } = chooseSizing(engine, machineFor(model), needs);
+      const { threadGroups: most, isOnGpu = false } = chooseSizing(engine, machineFor(model), needs);
       // On a GPU that computes for several chunks at once, the processor has little to do for each.
       const isOneThread = needs.isOneThread || (isOnGpu && most > 0);
       const threads = isOneThread ? 1 : threadsFor(engine, machine, sharers);
@@ -60,17 +60,24 @@ export function createLocalExecutor(
       const niceness = isUrgent ? 0 : niceByDefault;
       // Chunks share steps with those of the same niceness only, and a chunk that a client waits for not with others.
       const isShared = most > 0 && !isAlone && (!isUrgent || niceByDefault > 0);
-      const lanes = isShared ? most : 0;
+      const threadGroups = isShared ? most : 0;
       // Chunks of the model give each other threads in their process. Those of other models know nothing of each other.
-      const besideInLanes = hasSuccessors ? sharers : 1 + running.others(model.id);
-      const laneThreads = isOnGpu ? 1 : threadsFor(engine, machine, besideInLanes);
+      const besideInGroups = hasSuccessors ? sharers : 1 + running.others(model.id);
+      const groupThreads = isOnGpu ? 1 : threadsFor(engine, machine, besideInGroups);
       const kind = isUrgent ? "urgent" : "background";
       /** Ends the chunk, and returns how many threads it had. */
-      const leave = isShared ? sharedTime.enter(kind, { lanes, laneThreads }) : () => threads;
+      const leave = isShared ? sharedTime.enter(kind, { threadGroups, groupThreads }) : () => threads;
       running.count(model.id, 1);
       try {
-        const work = { ...job, threads, lanes, laneThreads, lanesAreOnGpu: isOnGpu && isShared, niceness };
-        // In lanes a chunk may have all threads or a part of one. Its limit is that for one.
+        const work = {
+          ...job,
+          threads,
+          threadGroups,
+          groupThreads,
+          groupsAreOnGpu: isOnGpu && isShared,
+          niceness,
+        };
+        // In thread groups a chunk may have all threads or a part of one. Its limit is that for one.
         const timeoutMs = times.timeoutMs(isShared ? { ...chunk, threads: 1 } : chunk);
         const { elapsedMs, ...recognition } = await pool.recognize({ ...work, timeoutMs }, signal);
         times.observe({ ...chunk, threads: Math.max(1, leave()) }, elapsedMs);
@@ -108,9 +115,10 @@ function createCounts() {
 
 /** Computes how much a machine can do at once with a model. The unit of work is thread time. */
 export function localCapacity(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): Capacity {
-  const { workers, lanes, threads, isOnGpu = false } = chooseSizing(wanted, machine, needs);
+  const { workers, threadGroups, threads, isOnGpu = false } = chooseSizing(wanted, machine, needs);
   const isElastic = threads === undefined;
   // Chunks that share threads, or a queue of a GPU, do no more work at once than these.
-  if (lanes > 0 && (isOnGpu || workers > lanes)) return { chunks: workers, power: lanes, isElastic, lanes };
+  if (threadGroups > 0 && (isOnGpu || workers > threadGroups))
+    return { chunks: workers, power: threadGroups, isElastic, threadGroups };
   return { chunks: workers, power: workers * threadsFor(wanted, machine, workers), isElastic };
 }

@@ -69,12 +69,12 @@ export type ChunkOutcome = Recognition & {
 export type ChunkThreads = {
   /** Threads of a chunk that makes its own steps, 1 to 256. */
   threads: number;
-  /** Threads that chunks share which make their decoding steps together; 0 or left out: this chunk makes its own. */
-  lanes?: number;
-  /** Most threads of one computation in a lane, 1 to 256, while other chunks leave them; left out: 1. */
-  laneThreads?: number;
-  /** The lanes were chosen for a GPU. When the model runs elsewhere than expected, the chunk makes its own steps. */
-  lanesAreOnGpu?: boolean;
+  /** Thread groups that make the decoding steps of several chunks together; 0 or left out: this chunk makes its own. */
+  threadGroups?: number;
+  /** Most threads of one computation in a thread group, 1 to 256, while other chunks leave them; left out: 1. */
+  groupThreads?: number;
+  /** The thread groups were chosen for a GPU. When the model runs elsewhere than expected, the chunk makes its own steps. */
+  groupsAreOnGpu?: boolean;
   /** How much less urgent its threads are than the others of the process, 0 to 19; left out: not at all. */
   niceness?: number;
 };

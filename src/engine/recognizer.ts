@@ -34,7 +34,7 @@ export type LoadedRecognizer = {
   recognize(
     samples: Float32Array,
     settings: RecognizerSettings,
-    options: Omit<ChunkThreads, "lanesAreOnGpu"> & { signal: AbortSignal },
+    options: Omit<ChunkThreads, "groupsAreOnGpu"> & { signal: AbortSignal },
   ): Promise<Recognition>;
 };
 

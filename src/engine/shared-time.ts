@@ -2,7 +2,7 @@
 type Kind = "urgent" | "background";
 
 /** Threads that chunks share, and how many of them one chunk may have for itself. */
-type Share = { lanes: number; laneThreads: number };
+type Share = { threadGroups: number; groupThreads: number };
 
 type Times = Share & {
   running: number;
@@ -17,8 +17,8 @@ type Times = Share & {
  */
 export function createSharedTime(now: () => number) {
   const times: Record<Kind, Times> = {
-    urgent: { running: 0, shared: 0, lanes: 1, laneThreads: 1 },
-    background: { running: 0, shared: 0, lanes: 1, laneThreads: 1 },
+    urgent: { running: 0, shared: 0, threadGroups: 1, groupThreads: 1 },
+    background: { running: 0, shared: 0, threadGroups: 1, groupThreads: 1 },
   };
   let lastMs = now();
 
@@ -27,8 +27,8 @@ export function createSharedTime(now: () => number) {
     const isMixed = times.urgent.running > 0 && times.background.running > 0;
     for (const kind of [times.urgent, times.background]) {
       if (kind.running === 0) continue;
-      const most = isMixed ? 1 : kind.laneThreads;
-      kind.shared += (nowMs - lastMs) * Math.min(most, kind.lanes / kind.running);
+      const most = isMixed ? 1 : kind.groupThreads;
+      kind.shared += (nowMs - lastMs) * Math.min(most, kind.threadGroups / kind.running);
     }
     lastMs = nowMs;
   }

@@ -10,12 +10,12 @@ describe("sizing", () => {
     [
       "one chunk for every core",
       [auto, { cores: 2, availableMemoryBytes: 20 * GIB }, { bytes: 7e6 }],
-      { workers: 2, lanes: 0, threads: undefined },
+      { workers: 2, threadGroups: 0, threads: undefined },
     ],
     [
       "memory limits large models",
       [auto, { cores: 16, availableMemoryBytes: 12 * GIB }, { bytes: 3 * GIB }],
-      { workers: 3, lanes: 0, threads: undefined },
+      { workers: 3, threadGroups: 0, threads: undefined },
     ],
     [
       "the nets that distinguish speakers take memory of a chunk",
@@ -24,7 +24,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 9e9 },
         { bytes: 1e9, stateBytes: 0.66e9 },
       ],
-      { workers: 7, lanes: 0, threads: undefined },
+      { workers: 7, threadGroups: 0, threads: undefined },
     ],
     [
       "and none without them",
@@ -33,37 +33,37 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 9e9 },
         { bytes: 1e9, stateBytes: 0.66e9 },
       ],
-      { workers: 8, lanes: 0, threads: undefined },
+      { workers: 8, threadGroups: 0, threads: undefined },
     ],
     [
       "no model is installed yet",
       [auto, { cores: 4, availableMemoryBytes: 20 * GIB }, { bytes: 0 }],
-      { workers: 4, lanes: 0, threads: undefined },
+      { workers: 4, threadGroups: 0, threads: undefined },
     ],
     [
       "at least one chunk",
       [auto, { cores: 1, availableMemoryBytes: 1 * GIB }, { bytes: 3 * GIB }],
-      { workers: 1, lanes: 0, threads: undefined },
+      { workers: 1, threadGroups: 0, threads: undefined },
     ],
     [
       "an upper limit",
       [auto, { cores: 128, availableMemoryBytes: 512 * GIB }, { bytes: 7e6 }],
-      { workers: 16, lanes: 0, threads: undefined },
+      { workers: 16, threadGroups: 0, threads: undefined },
     ],
     [
       "a GPU runs a few chunks, as many as fit into its memory",
       [auto, { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 9 * GIB }, { bytes: 3 * GIB }],
-      { workers: 2, lanes: 0, threads: undefined, isOnGpu: true },
+      { workers: 2, threadGroups: 0, threads: undefined, isOnGpu: true },
     ],
     [
       "a GPU without enough memory for the weights leaves the work to the processor",
       [auto, { cores: 16, availableMemoryBytes: 12 * GIB, gpuFreeBytes: 2 * GIB }, { bytes: 3 * GIB }],
-      { workers: 3, lanes: 0, threads: undefined },
+      { workers: 3, threadGroups: 0, threads: undefined },
     ],
     [
       "no more than that, however large the GPU is",
       [auto, { cores: 64, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 140 * GIB }, { bytes: 3 * GIB }],
-      { workers: 4, lanes: 0, threads: undefined, isOnGpu: true },
+      { workers: 4, threadGroups: 0, threads: undefined, isOnGpu: true },
     ],
     [
       "a set number of threads",
@@ -72,22 +72,22 @@ describe("sizing", () => {
         { cores: 8, availableMemoryBytes: 64 * GIB },
         { bytes: 7e6 },
       ],
-      { workers: 2, lanes: 0, threads: 4 },
+      { workers: 2, threadGroups: 0, threads: 4 },
     ],
     [
       "a set number of workers",
       [{ workers: 5, threads_per_worker: "auto" }, { cores: 2, availableMemoryBytes: GIB }, { bytes: 7e6 }],
-      { workers: 5, lanes: 0, threads: undefined },
+      { workers: 5, threadGroups: 0, threads: undefined },
     ],
     [
       "six chunks for every core where their steps are made together",
       [auto, { cores: 2, availableMemoryBytes: 20 * GIB }, { bytes: 7e6, sharing: SHARING }],
-      { workers: 12, lanes: 2, threads: undefined },
+      { workers: 12, threadGroups: 2, threads: undefined },
     ],
     [
       "no more of them than there is memory for",
       [auto, { cores: 16, availableMemoryBytes: 12 * GIB }, { bytes: 3 * GIB, sharing: SHARING }],
-      { workers: 3, lanes: 16, threads: undefined },
+      { workers: 3, threadGroups: 16, threads: undefined },
     ],
     [
       "chunks of several threads share no steps",
@@ -96,25 +96,25 @@ describe("sizing", () => {
         { cores: 8, availableMemoryBytes: 64 * GIB },
         { bytes: 7e6, sharing: SHARING },
       ],
-      { workers: 2, lanes: 0, threads: 4 },
+      { workers: 2, threadGroups: 0, threads: 4 },
     ],
     [
-      "chunks that share steps have the encoder's memory once for each lane",
+      "chunks that share steps have the encoder's memory once for each thread group",
       [
         auto,
         { cores: 2, availableMemoryBytes: 10 * GIB },
         { bytes: GIB, stateBytes: GIB / 2, encoderBytes: GIB, sharing: SHARING },
       ],
-      { workers: 8, lanes: 2, threads: undefined },
+      { workers: 8, threadGroups: 2, threads: undefined },
     ],
     [
-      "fewer chunks than lanes have it each",
+      "fewer chunks than thread groups have it each",
       [
         auto,
         { cores: 4, availableMemoryBytes: 10 * GIB },
         { bytes: GIB, stateBytes: GIB / 2, encoderBytes: 1.5 * GIB, sharing: SHARING },
       ],
-      { workers: 3, lanes: 4, threads: undefined },
+      { workers: 3, threadGroups: 4, threads: undefined },
     ],
     [
       "chunks that make their own steps have it each",
@@ -123,7 +123,7 @@ describe("sizing", () => {
         { cores: 8, availableMemoryBytes: 10 * GIB },
         { bytes: GIB, stateBytes: GIB / 2, encoderBytes: GIB },
       ],
-      { workers: 4, lanes: 0, threads: undefined },
+      { workers: 4, threadGroups: 0, threads: undefined },
     ],
     [
       "a set number of workers that share steps",
@@ -132,16 +132,16 @@ describe("sizing", () => {
         { cores: 2, availableMemoryBytes: GIB },
         { bytes: 7e6, sharing: SHARING },
       ],
-      { workers: 5, lanes: 2, threads: 1 },
+      { workers: 5, threadGroups: 2, threads: 1 },
     ],
     [
-      "four lanes of eight chunks on a GPU, with few cores as well, whatever threads the config sets",
+      "four thread groups of eight chunks on a GPU, with few cores as well, whatever threads the config sets",
       [
         { workers: "auto", threads_per_worker: 2 },
         { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 16 * GIB },
         { bytes: GIB, stateBytes: GIB / 4, sharing: SHARING },
       ],
-      { workers: 32, lanes: 4, threads: 2, isOnGpu: true },
+      { workers: 32, threadGroups: 4, threads: 2, isOnGpu: true },
     ],
     [
       "no more of them than there is memory for on the GPU",
@@ -150,16 +150,16 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 6 * GIB },
         { bytes: 3 * GIB, stateBytes: GIB / 4, sharing: SHARING },
       ],
-      { workers: 4, lanes: 1, threads: undefined, isOnGpu: true },
+      { workers: 4, threadGroups: 1, threads: undefined, isOnGpu: true },
     ],
     [
-      "a lane of the GPU for each eight of a set number of chunks",
+      "a thread group of the GPU for each eight of a set number of chunks",
       [
         { workers: 20, threads_per_worker: "auto" },
         { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 6 * GIB },
         { bytes: 3 * GIB, sharing: SHARING },
       ],
-      { workers: 20, lanes: 3, threads: undefined, isOnGpu: true },
+      { workers: 20, threadGroups: 3, threads: undefined, isOnGpu: true },
     ],
     [
       "a GPU that does not report its free memory has few",
@@ -168,7 +168,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 0 },
         { bytes: 3 * GIB, sharing: SHARING },
       ],
-      { workers: 4, lanes: 1, threads: undefined, isOnGpu: true },
+      { workers: 4, threadGroups: 1, threads: undefined, isOnGpu: true },
     ],
     [
       "steps are shared on the GPU alone",
@@ -177,7 +177,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 80 * GIB },
         { bytes: 3 * GIB, sharing: { onProcessor: false, onGpu: true } },
       ],
-      { workers: 32, lanes: 4, threads: undefined, isOnGpu: true },
+      { workers: 32, threadGroups: 4, threads: undefined, isOnGpu: true },
     ],
     [
       "steps are shared on the processor alone",
@@ -186,7 +186,7 @@ describe("sizing", () => {
         { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 80 * GIB },
         { bytes: 3 * GIB, sharing: { onProcessor: true, onGpu: false } },
       ],
-      { workers: 4, lanes: 0, threads: undefined, isOnGpu: true },
+      { workers: 4, threadGroups: 0, threads: undefined, isOnGpu: true },
     ],
     [
       "a model that does not fit on the GPU shares steps on the processor",
@@ -195,7 +195,7 @@ describe("sizing", () => {
         { cores: 2, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 2 * GIB },
         { bytes: 3 * GIB, sharing: SHARING },
       ],
-      { workers: 12, lanes: 2, threads: undefined },
+      { workers: 12, threadGroups: 2, threads: undefined },
     ],
   ];
   for (const [name, input, expected] of rows) {

@@ -11,10 +11,10 @@ export type SizingInfo = Machine & {
 export type Sizing = {
   workers: number;
   /**
-   * Threads that chunks share whose decoding steps are made together; on a GPU its queues of work. 0: chunks share no
-   * steps, and each has threads of its own.
+   * Thread groups, in each of which the decoding steps of several chunks are made together. 0: chunks share no steps, and
+   * each has threads of its own.
    */
-  lanes: number;
+  threadGroups: number;
   /** Threads of each chunk; undefined: the chunks that run at the moment share the cores. */
   threads: number | undefined;
   /** Left out: the processor. */
@@ -37,20 +37,20 @@ export function chooseSpeechWorkers(wanted: number | "auto", { cores }: Pick<Mac
 /** More chunks than this on one processor wait for memory access, not for arithmetic. */
 const MAX_AUTO_WORKERS = 16;
 /** Chunks that make their decoding steps together on one core. More of them gain little, and wait longer. */
-const CHUNKS_PER_LANE = 6;
+const CHUNKS_PER_THREAD_GROUP = 6;
 /**
  * One chunk leaves a GPU idle between its small steps, and many that make their own only queue. This is a guess, not a
  * measurement.
  */
 const MAX_AUTO_GPU_WORKERS = 4;
 /** Chunks of a step on a GPU (kMaxStepsOnGpu in src/native/whisper/steps/whisper-steps.h). */
-const CHUNKS_PER_GPU_LANE = 8;
+const CHUNKS_PER_GPU_GROUP = 8;
 /**
- * While one lane computes, the threads of the others choose their tokens. Measured on an H100 (docs/manual/gpu.md): 2 and 4
- * lanes take 0.47 and 0.29 of the time of one with the shape of base, 0.56 and 0.47 with that of large-v3-turbo. More were
+ * While one thread group computes, the threads of the others choose their tokens. Measured on an H100 (docs/manual/gpu.md): 2
+ * and 4 groups take 0.47 and 0.29 of the time of one with the shape of base, 0.56 and 0.47 with that of large-v3-turbo. More were
  * not tried.
  */
-const MAX_AUTO_GPU_LANES = 4;
+const MAX_AUTO_GPU_GROUPS = 4;
 /**
  * A chunk's own memory beside the shared weights where their form does not say it (model-needs.ts): a share of the
  * weights and a minimum.
@@ -85,13 +85,14 @@ export function chooseSizing(wanted: WantedSizing, machine: SizingInfo, needs: M
     return { ...sizeOnGpu(wanted.workers, byCores, gpuFreeBytes, needs), threads, isOnGpu: true };
   }
   const isShared = needs.sharing?.onProcessor === true && (threads ?? 1) === 1;
-  const lanes = isShared ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
-  if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threads };
-  const wished = lanes > 0 ? lanes * CHUNKS_PER_LANE : Math.min(byCores, MAX_AUTO_WORKERS);
+  const threadGroups = isShared ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
+  if (wanted.workers !== "auto") return { workers: wanted.workers, threadGroups, threads };
+  const wished =
+    threadGroups > 0 ? threadGroups * CHUNKS_PER_THREAD_GROUP : Math.min(byCores, MAX_AUTO_WORKERS);
   const speakersBytes = wanted.diarization === "auto" ? SPEAKER_NETS_BYTES : 0;
   const memoryBytes = Math.max(0, machine.availableMemoryBytes - speakersBytes);
-  const workers = Math.min(wished, chunksIn(memoryBytes, needs, lanes));
-  return { workers: Math.max(1, workers), lanes, threads };
+  const workers = Math.min(wished, chunksIn(memoryBytes, needs, threadGroups));
+  return { workers: Math.max(1, workers), threadGroups, threads };
 }
 
 /** @param freeBytes 0: not known */
@@ -100,26 +101,26 @@ function sizeOnGpu(
   byCores: number,
   freeBytes: number,
   needs: ModelNeeds,
-): Pick<Sizing, "workers" | "lanes"> {
+): Pick<Sizing, "workers" | "threadGroups"> {
   const isShared = needs.sharing?.onGpu === true;
   const wished = isShared
-    ? MAX_AUTO_GPU_LANES * CHUNKS_PER_GPU_LANE
+    ? MAX_AUTO_GPU_GROUPS * CHUNKS_PER_GPU_GROUP
     : Math.min(byCores, MAX_AUTO_GPU_WORKERS);
   const most = freeBytes === 0 ? MAX_AUTO_GPU_WORKERS : chunksIn(freeBytes, needs);
   const workers = wanted === "auto" ? Math.max(1, Math.min(wished, most)) : wanted;
-  return { workers, lanes: isShared ? Math.ceil(workers / CHUNKS_PER_GPU_LANE) : 0 };
+  return { workers, threadGroups: isShared ? Math.ceil(workers / CHUNKS_PER_GPU_GROUP) : 0 };
 }
 
 /**
  * Returns how many chunks have memory beside the weights.
  *
- * @param lanes how many of them are encoded at once; 0: each may be
+ * @param threadGroups how many of them are encoded at once; 0: each may be
  */
-function chunksIn(memoryBytes: number, needs: ModelNeeds, lanes = 0): number {
+function chunksIn(memoryBytes: number, needs: ModelNeeds, threadGroups = 0): number {
   const rest = memoryBytes * USABLE_MEMORY - needs.bytes;
   const encodedAtOnce = Math.floor(rest / (chunkBytes(needs) + encoderBytes(needs)));
-  if (lanes === 0 || encodedAtOnce < lanes) return encodedAtOnce;
-  return Math.floor((rest - lanes * encoderBytes(needs)) / chunkBytes(needs));
+  if (threadGroups === 0 || encodedAtOnce < threadGroups) return encodedAtOnce;
+  return Math.floor((rest - threadGroups * encoderBytes(needs)) / chunkBytes(needs));
 }
 
 function chunkBytes({ bytes, stateBytes }: ModelNeeds): number {

@@ -129,7 +129,7 @@ export type ModelNeeds = {
   /** Memory of a chunk beside the weights; left out: it is guessed from them. */
   stateBytes?: number | undefined;
   /**
-   * Memory that a chunk needs besides while it is encoded. Chunks on the processor borrow it, so that each lane has it
+   * Memory that a chunk needs besides while it is encoded. Chunks on the processor borrow it, so that each thread group has it
    * once; on a GPU each chunk has its own. Left out: it is part of `stateBytes`.
    */
   encoderBytes?: number | undefined;

@@ -209,7 +209,7 @@ function describeSizing(config: Config, machine: SizingInfo, model: InstalledMod
   const { workers, threads_per_worker } = config.engine;
   const sizing = chooseSizing(config.engine, machine, createModelNeeds(config)(model));
   const sharedCores = Math.max(1, Math.floor(machine.cores / sizing.workers));
-  const threads = sizing.isOnGpu && sizing.lanes > 0 ? 1 : (sizing.threads ?? sharedCores);
+  const threads = sizing.isOnGpu && sizing.threadGroups > 0 ? 1 : (sizing.threads ?? sharedCores);
   const { synchronous_workers: places } = config.engine;
   const further = places === "auto" ? 1 : places;
   return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests (${places})`;

@@ -10,8 +10,8 @@ describe("the part of the machine that a synchronous request has", () => {
   });
 
   test("is greater where the others share threads", () => {
-    expect(shareOfSynchronousRequest(status, 1, { ...capacity, lanes: 2 })).toBeCloseTo(1 / 3);
+    expect(shareOfSynchronousRequest(status, 1, { ...capacity, threadGroups: 2 })).toBeCloseTo(1 / 3);
     const one = { ...status, running: 2 };
-    expect(shareOfSynchronousRequest(one, 1, { ...capacity, lanes: 2 })).toBeCloseTo(1 / 2);
+    expect(shareOfSynchronousRequest(one, 1, { ...capacity, threadGroups: 2 })).toBeCloseTo(1 / 2);
   });
 });

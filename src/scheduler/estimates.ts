@@ -15,13 +15,13 @@ const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 export function shareOfSynchronousRequest(
   { running, runningSynchronous, workers: slots }: SlotsStatus,
   placesTaken: number,
-  { isElastic, lanes = running }: Capacity,
+  { isElastic, threadGroups = running }: Capacity,
 ): number {
   const own = Math.max(1, runningSynchronous / Math.max(1, placesTaken));
   // On an executor that is not elastic, a chunk that runs alone uses no more of the machine.
   const least = isElastic ? 1 : slots;
   // Chunks that share threads take no more from others than these threads.
-  const busy = Math.min(running - runningSynchronous, lanes) + runningSynchronous;
+  const busy = Math.min(running - runningSynchronous, threadGroups) + runningSynchronous;
   return own / Math.max(least, busy, own);
 }
 

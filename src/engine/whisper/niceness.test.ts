@@ -16,7 +16,7 @@ test.skipIf(getPriority() + HIGHEST > 19)(
   "all threads of a transcription have its niceness, also those that an earlier one with another niceness has left (needs a run that is not nice)",
   async () => {
     const options = [
-      { niceness: 4, lanes: 2, laneThreads: 2 },
+      { niceness: 4, threadGroups: 2, groupThreads: 2 },
       { niceness: 4, threads: 2 },
       { niceness: 0, threads: 2 },
       { niceness: HIGHEST, threads: 2 },
@@ -28,10 +28,10 @@ test.skipIf(getPriority() + HIGHEST > 19)(
       options,
     };
     const seen = await askWhisperChild<Niceness>("niceness", request, CHILD_LIMIT_MS);
-    for (const [index, { niceness = 0, threads = 1, laneThreads = 1 }] of options.entries()) {
+    for (const [index, { niceness = 0, threads = 1, groupThreads = 1 }] of options.entries()) {
       const busy = seen[index] ?? [];
       const own = busy.filter((value) => value === niceness);
-      expect(own.length).toBeGreaterThanOrEqual(Math.max(threads, laneThreads));
+      expect(own.length).toBeGreaterThanOrEqual(Math.max(threads, groupThreads));
       // Threads of the runtime are as urgent as the process.
       expect(busy.filter((value) => value !== niceness && value !== 0)).toEqual([]);
     }

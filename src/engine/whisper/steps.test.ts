@@ -6,7 +6,7 @@ import { samplePath } from "../../e2e/samples.ts";
 import { NATIVE_DIR } from "../../testing/kits/native-files.ts";
 import { openWideModel } from "../../testing/makers/wide-model.ts";
 import { askWhisperChild } from "../../testing/programs/ask-whisper-child.ts";
-import type { InLanes } from "../../testing/programs/whisper-test-child.ts";
+import type { InThreadGroups } from "../../testing/programs/whisper-test-child.ts";
 
 /** Transcriptions that make their decoding steps together, with whisper.cpp and the demonstration model. */
 
@@ -24,16 +24,16 @@ type Options = {
   limitMs: number;
   model?: string;
   backend?: string | undefined;
-  lanes?: number;
+  threadGroups?: number;
 };
 
-function runChild({ samples, limitMs, model = DEMO, ...options }: Options): Promise<InLanes> {
+function runChild({ samples, limitMs, model = DEMO, ...options }: Options): Promise<InThreadGroups> {
   const audio = samples.map((name) => ({ path: samplePath(name) }));
   const request = { models: [model], audio, ...options };
-  return askWhisperChild<InLanes>("inLanes", request, limitMs);
+  return askWhisperChild<InThreadGroups>("inThreadGroups", request, limitMs);
 }
 
-function expectSame({ alone, together, steps, disturbed, aborted, sampled }: InLanes): void {
+function expectSame({ alone, together, steps, disturbed, aborted, sampled }: InThreadGroups): void {
   expect(alone.filter(({ text, probabilities }) => text === "" || probabilities.length === 0)).toEqual([]);
   expect(together).toEqual(alone);
   expect(steps.steps).toBeGreaterThan(0);
@@ -48,7 +48,7 @@ function expectSame({ alone, together, steps, disturbed, aborted, sampled }: InL
 
 const LIMIT_MS = 120_000;
 test(
-  "words and probabilities are exactly those of a chunk alone, whatever happens to others in the same lanes",
+  "words and probabilities are exactly those of a chunk alone, whatever happens to others in the same thread groups",
   async () => expectSame(await runChild({ samples: SAMPLES, limitMs: LIMIT_MS })),
   LIMIT_MS,
 );
@@ -67,10 +67,10 @@ test.each(["q4_k", "q6_k"])(
 const GPU_LIMIT_MS = 900_000;
 describe.skipIf(BACKEND === undefined)("on a GPU (needs SHRUTI_TEST_BACKEND)", () => {
   test(
-    "the same holds in the one lane of a GPU",
+    "the same holds in the one thread group of a GPU",
     async () => {
       const found = await runChild({
-        ...{ samples: SAMPLES.slice(0, 3), limitMs: GPU_LIMIT_MS, backend: BACKEND, lanes: 1 },
+        ...{ samples: SAMPLES.slice(0, 3), limitMs: GPU_LIMIT_MS, backend: BACKEND, threadGroups: 1 },
       });
       // An encoder pass on a software device is not aborted. The worker process is killed then.
       expectSame({ ...found, aborted: found.aborted.map((one) => ({ ...one, tookMs: 0 })) });

@@ -20,10 +20,10 @@ export type LoadOptions = {
 export type WhisperOptions = WhisperSettings & {
   /** 1 to 256; for this call only. */
   threads: number;
-  /** Threads that calls share which decode in lock-step, 1 to 256; left out: this call decodes by itself. */
-  lanes?: number | undefined;
-  /** Most threads of one computation in a lane, while there are fewer such calls than lanes; left out: 1. */
-  laneThreads?: number | undefined;
+  /** Thread groups, in which calls decode in lock-step, 1 to 256; left out: this call decodes by itself. */
+  threadGroups?: number | undefined;
+  /** Most threads of one computation in a thread group, while there are fewer such calls than thread groups; left out: 1. */
+  groupThreads?: number | undefined;
   /** How much less urgent the threads of this call are than the others of the process, 0 to 19; left out: not at all. */
   niceness?: number | undefined;
   /** The encoder's window ends behind the sound; left out: it is always a whole one of 30 s. */
@@ -52,8 +52,8 @@ export type LoadedModel = {
    *   reason when it is aborted, Error when whisper.cpp fails or the model is closed
    */
   recognize(samples: Float32Array, options: WhisperOptions, signal?: AbortSignal): Promise<WhisperSegment[]>;
-  /** Returns how many steps were made in lanes since the load, and how many tokens they decoded. */
-  laneSteps(): { steps: number; tokens: number };
+  /** Returns how many steps were made in thread groups since the load, and how many tokens they decoded. */
+  groupSteps(): { steps: number; tokens: number };
   /** Waits for running calls, then frees the weights. Later calls of `recognize` reject. */
   close(): Promise<void>;
 };
@@ -95,7 +95,7 @@ export async function loadWhisperModel(
         running.delete(work);
       }
     },
-    laneSteps: () => ({ steps: native.info.sharedSteps, tokens: native.info.sharedTokens }),
+    groupSteps: () => ({ steps: native.info.sharedSteps, tokens: native.info.sharedTokens }),
     close() {
       closed ??= close();
       return closed;
@@ -119,7 +119,7 @@ async function loadNative(
   if (!gpu) return native;
   try {
     // The trial makes one step of decoding.
-    const params = { ...TRIAL_PARAMS, lanes: sharesSteps ? 1 : 0 };
+    const params = { ...TRIAL_PARAMS, threadGroups: sharesSteps ? 1 : 0 };
     await tryOut(gpu, () => native.transcribe(TRIAL_SAMPLES, params, () => {}).promise);
     return native;
   } catch (error) {
@@ -132,8 +132,8 @@ async function loadNative(
 const TRIAL_PARAMS: NativeParams = {
   language: "en",
   threads: 1,
-  lanes: 0,
-  laneThreads: 1,
+  threadGroups: 0,
+  groupThreads: 1,
   niceness: 0,
   beamSearch: false,
   bestOf: 1,
@@ -184,8 +184,8 @@ function toNativeParams(options: WhisperOptions, samples: number): NativeParams 
   return {
     language: options.language,
     threads: options.threads,
-    lanes: options.lanes ?? 0,
-    laneThreads: options.laneThreads ?? 1,
+    threadGroups: options.threadGroups ?? 0,
+    groupThreads: options.groupThreads ?? 1,
     niceness: options.niceness ?? 0,
     beamSearch: strategy.name === "beam",
     bestOf: strategy.bestOf,

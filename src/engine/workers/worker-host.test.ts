@@ -64,12 +64,12 @@ function openHost(
   return { host, received, logged, spawned: () => spawned };
 }
 
-type Values = { signal?: AbortSignal; timeoutMs?: number; isAlone?: boolean; lanes?: number };
+type Values = { signal?: AbortSignal; timeoutMs?: number; isAlone?: boolean; threadGroups?: number };
 
-function ask(host: WorkerHost, { lanes = 0, ...values }: Values = {}) {
+function ask(host: WorkerHost, { threadGroups = 0, ...values }: Values = {}) {
   const audio = { pcmPath: "x", slices: [], totalSamples: 0 };
   return host.request(
-    { type: "transcribe", audio, settings: { language: "en" }, threads: 1, lanes },
+    { type: "transcribe", audio, settings: { language: "en" }, threads: 1, threadGroups },
     { signal: new AbortController().signal, timeoutMs: 5_000, isAlone: false, ...values },
   );
 }
@@ -77,7 +77,7 @@ function ask(host: WorkerHost, { lanes = 0, ...values }: Values = {}) {
 /** Asks for a chunk whose steps are made with those of others; the kind of its failure, and whether it is suspect. */
 async function askTogether(host: WorkerHost, values: Values = {}): Promise<[string, boolean]> {
   try {
-    await ask(host, { lanes: 2, ...values });
+    await ask(host, { threadGroups: 2, ...values });
     return ["fine", false];
   } catch (error) {
     return error instanceof EngineError ? [error.kind, error.isSuspect] : [String(error), false];

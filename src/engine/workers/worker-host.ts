@@ -446,7 +446,7 @@ class Generation {
     { signal, timeoutMs, onFound, onHeard }: TaskOptions,
   ): Promise<WorkerReply> {
     if (this.isGone) return Promise.reject(new EngineError("interrupted", "the worker was stopped"));
-    const sharesSteps = request.type === "transcribe" && (request.lanes ?? 0) > 0;
+    const sharesSteps = request.type === "transcribe" && (request.threadGroups ?? 0) > 0;
     const kill = (kind: EngineErrorKind, message: string) => {
       // The first whose time is over need not be the one that hangs.
       const isShared = kind === "hung" && sharesSteps && this.sharers() > 1;

@@ -40,15 +40,15 @@ async function usedOn(device: string, request: Partial<ChunkThreads>): Promise<P
 }
 
 test.each([
-  ["Vulkan0", { lanes: 1, lanesAreOnGpu: true }, 1],
-  ["cpu", { lanes: 4, lanesAreOnGpu: false }, 4],
-  ["cpu", { lanes: 1, lanesAreOnGpu: true }, 0],
-  ["Vulkan0", { lanes: 4, lanesAreOnGpu: false }, 0],
-])("on %s with %o, a chunk shares steps in %d lanes", async (device, request, lanes) => {
-  expect((await usedOn(device, request)).lanes).toBe(lanes);
+  ["Vulkan0", { threadGroups: 1, groupsAreOnGpu: true }, 1],
+  ["cpu", { threadGroups: 4, groupsAreOnGpu: false }, 4],
+  ["cpu", { threadGroups: 1, groupsAreOnGpu: true }, 0],
+  ["Vulkan0", { threadGroups: 4, groupsAreOnGpu: false }, 0],
+])("on %s with %o, a chunk shares steps in %d thread groups", async (device, request, threadGroups) => {
+  expect((await usedOn(device, request)).threadGroups).toBe(threadGroups);
 });
 
 test("a chunk has the threads and the niceness that its request names", async () => {
-  const named = { threads: 3, lanes: 4, laneThreads: 2, niceness: 10 };
+  const named = { threads: 3, threadGroups: 4, groupThreads: 2, niceness: 10 };
   expect(await usedOn("cpu", named)).toMatchObject(named);
 });

@@ -117,12 +117,12 @@ export function createWorker(
 
   async function recognize(request: Requests["transcribe"], signal: AbortSignal): Promise<WorkerReply> {
     if (!model) throw new Error("no model is loaded");
-    const { id, audio, settings, threads, laneThreads = 1, lanesAreOnGpu = false, niceness = 0 } = request;
-    // Lanes that were chosen for a GPU are few. On the processor they would leave cores idle.
-    const isAsExpected = lanesAreOnGpu === (model.device !== "cpu");
-    const lanes = isAsExpected ? (request.lanes ?? 0) : 0;
+    const { id, audio, settings, threads, groupThreads = 1, groupsAreOnGpu = false, niceness = 0 } = request;
+    // Thread groups that were chosen for a GPU are few. On the processor they would leave cores idle.
+    const isAsExpected = groupsAreOnGpu === (model.device !== "cpu");
+    const threadGroups = isAsExpected ? (request.threadGroups ?? 0) : 0;
     const startedAt = performance.now();
-    const options = { threads, lanes, laneThreads, niceness, signal };
+    const options = { threads, threadGroups, groupThreads, niceness, signal };
     const recognition = await model.recognize(await samplesOf(audio), settings, options);
     const elapsedMs = Math.round(performance.now() - startedAt);
     return { type: "transcribed", id, outcome: { ...recognition, elapsedMs } };

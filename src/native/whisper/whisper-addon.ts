@@ -24,10 +24,10 @@ export type NativeSegment = {
 export type NativeParams = {
   language: string;
   threads: number;
-  /** Threads that transcriptions share which make their steps together; 0: this one makes its own. */
-  lanes: number;
-  /** Most threads that encode a window or make a step together in a lane, while others leave them; 1 to 256. */
-  laneThreads: number;
+  /** Thread groups, in which several transcriptions make their steps together; 0: this one makes its own. */
+  threadGroups: number;
+  /** Most threads that encode a window or make a step together in a thread group, while others leave them; 1 to 256. */
+  groupThreads: number;
   /** How much less urgent its threads are than the others of the process, 0 to 19. */
   niceness: number;
   beamSearch: boolean;
@@ -60,7 +60,7 @@ export type NativeResult = {
 };
 
 export type NativeModel = {
-  /** Counts what was decoded in steps of lanes since the model was loaded. */
+  /** Counts what was decoded in steps of thread groups since the model was loaded. */
   readonly info: { sharedSteps: number; sharedTokens: number };
   /** Returns the UTF-8 of all tokens, joined, and where each of them ends. */
   tokens(): { bytes: Uint8Array; ends: Uint32Array };

@@ -61,7 +61,7 @@ type Request = {
   /** A GPU's library. Models then run on its first device. */
   backend?: string;
   /** Left out: 2. */
-  lanes?: number;
+  threadGroups?: number;
 };
 
 const [nativeDir, scenario, json] = process.argv.slice(2);
@@ -81,7 +81,7 @@ if (import.meta.main && nativeDir !== undefined && scenario !== undefined && jso
     hearEach: async () => ({ cpuVariant: whisper.cpuVariant, heard: await hearEach(load, request) }),
     transcribeEach: async () => transcribeEach(await load(), request),
     abort: async () => abort(await load(), request),
-    inLanes: async () => inLanes(await load(), request),
+    inThreadGroups: async () => inThreadGroups(await load(), request),
     niceness: async () => niceness(await load(), request),
     misuse: async () => misuse(await load(), request),
     memory: () => memory(load, request),
@@ -180,7 +180,7 @@ async function abort(model: LoadedModel, request: Request): Promise<unknown> {
 }
 
 /** What transcriptions give that make their steps together, and what each gives by itself. */
-export type InLanes = {
+export type InThreadGroups = {
   alone: Heard[];
   together: Heard[];
   /** The steps of those. */
@@ -191,7 +191,7 @@ export type InLanes = {
   sampled: Outcome[];
 };
 
-async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
+async function inThreadGroups(model: LoadedModel, request: Request): Promise<InThreadGroups> {
   const sounds = (request.audio ?? []).map(toSamples);
   const hear = async (samples: Float32Array, options: WhisperOptions): Promise<Heard> => {
     const segments = await model.recognize(samples, options);
@@ -202,10 +202,10 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
     Promise.all(sounds.map((samples, n) => hear(samples, { ...options, niceness: (n % 2) * niceness })));
   const alone: Heard[] = [];
   for (const samples of sounds) alone.push(await hear(samples, GREEDY));
-  const grouped = { ...GREEDY, lanes: request.lanes ?? 2, laneThreads: 2 };
-  const before = model.laneSteps();
+  const grouped = { ...GREEDY, threadGroups: request.threadGroups ?? 2, groupThreads: 2 };
+  const before = model.groupSteps();
   const together = await hearAll(grouped);
-  const after = model.laneSteps();
+  const after = model.groupSteps();
   const abortAt = async (afterMs: number) => {
     const controller = new AbortController();
     const work = outcome(() =>
@@ -259,7 +259,7 @@ async function niceness(model: LoadedModel, request: Request): Promise<Niceness>
         .map((thread) => thread.niceness - own);
     const isSeen = (all: number[]) =>
       all.filter((value) => value === (options.niceness ?? 0)).length >=
-      Math.max(options.threads ?? 1, options.laneThreads ?? 1);
+      Math.max(options.threads ?? 1, options.groupThreads ?? 1);
     const deadline = performance.now() + SEEN_WITHIN_MS;
     let seen: number[] = [];
     while (!isSeen(seen) && performance.now() < deadline) {

@@ -55,8 +55,8 @@ TranscriptionParams ReadParams(const Napi::Object& object, whisper_context* cont
     TranscriptionParams params;
     params.language = LanguageParam(object, context);
     params.threads = IntegerParam(object, "threads", 1, kMaxThreads);
-    params.lanes = IntegerParam(object, "lanes", 0, kMaxThreads);
-    params.lane_threads = IntegerParam(object, "laneThreads", 1, kMaxThreads);
+    params.thread_groups = IntegerParam(object, "threadGroups", 0, kMaxThreads);
+    params.group_threads = IntegerParam(object, "groupThreads", 1, kMaxThreads);
     params.niceness = IntegerParam(object, "niceness", 0, kMaxNiceness);
     params.beam_search = FlagParam(object, "beamSearch");
     params.best_of = IntegerParam(object, "bestOf", 1, kMaxDecoders);

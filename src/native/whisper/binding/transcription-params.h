@@ -15,8 +15,8 @@ constexpr int kMaxNiceness = 19;
 struct TranscriptionParams {
     std::string          language;
     int                  threads;
-    int                  lanes;
-    int                  lane_threads;
+    int                  thread_groups;
+    int                  group_threads;
     int                  niceness;
     bool                 beam_search;
     int                  best_of;
@@ -37,7 +37,7 @@ struct TranscriptionParams {
     std::vector<int32_t> characters;
 
     /** Whether the transcription shares threads and steps with others. */
-    bool IsShared() const { return lanes > 0 && !beam_search; }
+    bool IsShared() const { return thread_groups > 0 && !beam_search; }
 };
 
 /**

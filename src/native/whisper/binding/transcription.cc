@@ -118,10 +118,10 @@ class Transcription : public PromiseWorker {
         const auto   pool_of = [&slot, this](int threads) { return slot.ThreadPool(threads, params.niceness); };
         if (params.IsShared()) {
             StepGroup& group = model->StepsOf(params.niceness);
-            group.SetLanes(params.lanes);
-            const auto pool = [pool_of, this] { return pool_of(params.lane_threads); };
+            group.SetThreadGroups(params.thread_groups);
+            const auto pool = [pool_of, this] { return pool_of(params.group_threads); };
             member.emplace(group, slot.state, StepGroup::Stop{ShouldStop, this},
-                           StepGroup::Threads{scope, params.lane_threads, pool});
+                           StepGroup::Threads{scope, params.group_threads, pool});
         } else {
             scope.SetThreads(params.threads, pool_of(params.threads));
         }

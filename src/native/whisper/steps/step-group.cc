@@ -21,12 +21,12 @@ struct FreeSteps {
 
 }  // namespace
 
-struct StepGroup::Lane {
+struct StepGroup::ThreadGroup {
     /** The member that encodes here. */
     Member* encoder = nullptr;
-    /** Threads that encode or make a step here; 0: the lane is free. */
+    /** Threads that encode or make a step here; 0: the thread group is free. */
     int threads = 0;
-    /** Members of this lane wait for it: a step was made, another member has left, or they were moved to another lane. */
+    /** Members of this thread group wait for it: a step was made, another member has left, or they were moved to another group. */
     std::condition_variable changed;
     int                     decoding = 0;
     /** Members that decode and have a token for the next step. */
@@ -40,9 +40,9 @@ StepGroup::StepGroup(whisper_context* context) : context(context), most_steps(wh
 
 StepGroup::~StepGroup() = default;
 
-void StepGroup::SetLanes(int count) {
+void StepGroup::SetThreadGroups(int count) {
     Lock lock(mutex);
-    while (static_cast<int>(lanes.size()) < count) lanes.push_back(std::make_unique<Lane>());
+    while (static_cast<int>(thread_groups.size()) < count) thread_groups.push_back(std::make_unique<ThreadGroup>());
 }
 
 StepGroup::Counts StepGroup::Made() {
@@ -80,8 +80,8 @@ bool StepGroup::Member::BeginEncode() {
     RunOn(-1);
     thread = processors::Thread();
     group.waiting.push_back(this);
-    Lane* found = nullptr;
-    while (!ShouldStop() && (found = group.LaneToEncode(*this)) == nullptr) group.changed.wait_for(lock, kLookEvery);
+    ThreadGroup* found = nullptr;
+    while (!ShouldStop() && (found = group.ThreadGroupToEncode(*this)) == nullptr) group.changed.wait_for(lock, kLookEvery);
     group.waiting.remove(this);
     if (found != nullptr) group.Encode(*this, *found);
     const int count = found != nullptr ? found->threads : 1;
@@ -104,102 +104,103 @@ int StepGroup::Member::OnStep(whisper_state*, bool is_single, void* self) {
     return 0;
 }
 
-/** Returns the lane with the fewest members that decode, of those that a condition holds for. */
+/** Returns the thread group with the fewest members that decode, of those that a condition holds for. */
 template <typename Condition>
-StepGroup::Lane* StepGroup::Lightest(Condition holds) const {
-    Lane* best = nullptr;
-    for (const auto& lane : lanes) {
-        if (holds(*lane) && (best == nullptr || lane->decoding < best->decoding)) best = lane.get();
+StepGroup::ThreadGroup* StepGroup::Lightest(Condition holds) const {
+    ThreadGroup* best = nullptr;
+    for (const auto& thread_group : thread_groups) {
+        if (holds(*thread_group) && (best == nullptr || thread_group->decoding < best->decoding)) best = thread_group.get();
     }
     return best;
 }
 
-StepGroup::Lane* StepGroup::LightestWithoutEncoder() const {
-    return Lightest([](const Lane& lane) { return lane.encoder == nullptr; });
+StepGroup::ThreadGroup* StepGroup::LightestWithoutEncoder() const {
+    return Lightest([](const ThreadGroup& thread_group) { return thread_group.encoder == nullptr; });
 }
 
-/** Returns the lane with the fewest members among those where a member may encode now. The first that waits has one. */
-StepGroup::Lane* StepGroup::LaneToEncode(const Member& member) {
+/** Returns the thread group with the fewest members among those where a member may encode now. The first that waits has one. */
+StepGroup::ThreadGroup* StepGroup::ThreadGroupToEncode(const Member& member) {
     if (waiting.front() != &member) return nullptr;
-    return Lightest([this](const Lane& lane) { return MayEncode(lane); });
+    return Lightest([this](const ThreadGroup& thread_group) { return MayEncode(thread_group); });
 }
 
 /** Whether more than half of those that decoded together still decode. When fewer do, the next ones encode, so that many decode together. */
 bool StepGroup::IsDraining() const { return most_decoding > 0 && Decoding() * 2 > most_decoding; }
 
-/** Whether a member may encode in a lane now. Those that decode there move to another lane; the last lane is drained first. */
-bool StepGroup::MayEncode(const Lane& lane) const {
-    if (!lane.IsFree() || FreeThreads() < 1) return false;
-    return !IsDraining() || Lightest([&](const Lane& other) { return &other != &lane && other.encoder == nullptr; }) != nullptr;
+/** Whether a member may encode in a thread group now. Those that decode there move to another one; the last one is drained first. */
+bool StepGroup::MayEncode(const ThreadGroup& thread_group) const {
+    if (!thread_group.IsFree() || FreeThreads() < 1) return false;
+    const auto is_other = [&](const ThreadGroup& other) { return &other != &thread_group && other.encoder == nullptr; };
+    return !IsDraining() || Lightest(is_other) != nullptr;
 }
 
-bool StepGroup::MayStep(const Lane& lane) const {
-    if (!lane.IsFree() || lane.ready.empty()) return false;
-    if (static_cast<int>(lane.ready.size()) < std::min(lane.decoding, most_steps)) return false;
-    return waiting.empty() || !MayEncode(lane);
+bool StepGroup::MayStep(const ThreadGroup& thread_group) const {
+    if (!thread_group.IsFree() || thread_group.ready.empty()) return false;
+    if (static_cast<int>(thread_group.ready.size()) < std::min(thread_group.decoding, most_steps)) return false;
+    return waiting.empty() || !MayEncode(thread_group);
 }
 
 int StepGroup::Decoding() const {
     int count = 0;
-    for (const auto& lane : lanes) count += lane->decoding;
+    for (const auto& thread_group : thread_groups) count += thread_group->decoding;
     return count;
 }
 
-/** Returns how many threads no lane computes with. */
+/** Returns how many threads no thread group computes with. */
 int StepGroup::FreeThreads() const {
-    int count = static_cast<int>(lanes.size());
-    for (const auto& lane : lanes) count -= lane->threads;
+    int count = static_cast<int>(thread_groups.size());
+    for (const auto& thread_group : thread_groups) count -= thread_group->threads;
     return count;
 }
 
 /**
- * Returns how many threads a computation of a member has now: its part of those of all lanes, if they are free. Members of
+ * Returns how many threads a computation of a member has now: its part of those of all groups, if they are free. Members of
  * other groups count, so that one whose client waits leaves the processors to those of the background.
  */
 int StepGroup::ThreadsFor(const Member& member) const {
-    const int part = static_cast<int>(lanes.size()) / std::max(1, all_members.load());
+    const int part = static_cast<int>(thread_groups.size()) / std::max(1, all_members.load());
     return std::max(1, std::min({member.threads.most, part, FreeThreads()}));
 }
 
-void StepGroup::Encode(Member& member, Lane& lane) {
-    lane.threads = ThreadsFor(member);
-    lane.encoder = &member;
-    member.lane = &lane;
+void StepGroup::Encode(Member& member, ThreadGroup& thread_group) {
+    thread_group.threads = ThreadsFor(member);
+    thread_group.encoder = &member;
+    member.thread_group = &thread_group;
     if (LightestWithoutEncoder() == nullptr) most_decoding = 0;
     MoveFromEncoders();
 }
 
-void StepGroup::JoinToDecode(Member& member, Lane& lane) {
-    lane.decoding++;
-    member.lane = &lane;
+void StepGroup::JoinToDecode(Member& member, ThreadGroup& thread_group) {
+    thread_group.decoding++;
+    member.thread_group = &thread_group;
     member.is_decoding = true;
 }
 
-/** Moves members that have a token from lanes that encode to the others. Where all encode, the first that has ended takes them. */
+/** Moves members that have a token from groups that encode to the others. Where all encode, the first that has ended takes them. */
 void StepGroup::MoveFromEncoders() {
     if (LightestWithoutEncoder() == nullptr) return;
-    for (const auto& lane : lanes) {
-        if (lane->encoder == nullptr || lane->ready.empty()) continue;
-        for (Member* member : std::exchange(lane->ready, {})) {
-            Lane& target = *LightestWithoutEncoder();
-            lane->decoding--;
+    for (const auto& thread_group : thread_groups) {
+        if (thread_group->encoder == nullptr || thread_group->ready.empty()) continue;
+        for (Member* member : std::exchange(thread_group->ready, {})) {
+            ThreadGroup& target = *LightestWithoutEncoder();
+            thread_group->decoding--;
             JoinToDecode(*member, target);
             target.ready.push_back(member);
         }
-        // From now on they wait in the other lane.
-        lane->changed.notify_all();
+        // From now on they wait in the other thread group.
+        thread_group->changed.notify_all();
     }
 }
 
 void StepGroup::Leave(Member& member) {
-    if (member.lane == nullptr) return;
+    if (member.thread_group == nullptr) return;
     if (member.is_decoding) {
-        member.lane->decoding--;
+        member.thread_group->decoding--;
     } else {
-        member.lane->encoder = nullptr;
-        member.lane->threads = 0;
+        member.thread_group->encoder = nullptr;
+        member.thread_group->threads = 0;
     }
-    member.lane = nullptr;
+    member.thread_group = nullptr;
     member.is_decoding = false;
     MoveFromEncoders();
     WakeAll();
@@ -207,46 +208,46 @@ void StepGroup::Leave(Member& member) {
 
 void StepGroup::WakeAll() {
     changed.notify_all();
-    for (const auto& lane : lanes) lane->changed.notify_all();
+    for (const auto& thread_group : thread_groups) thread_group->changed.notify_all();
 }
 
-/** Moves a member to a lane that then has at most as many members as its own. */
+/** Moves a member to a thread group that then has at most as many members as its own. */
 void StepGroup::Balance(Member& member) {
     if (!waiting.empty()) return;
-    Lane* lightest = LightestWithoutEncoder();
-    if (lightest == nullptr || lightest->decoding + 2 > member.lane->decoding) return;
+    ThreadGroup* lightest = LightestWithoutEncoder();
+    if (lightest == nullptr || lightest->decoding + 2 > member.thread_group->decoding) return;
     Leave(member);
     JoinToDecode(member, *lightest);
 }
 
 int StepGroup::Step(Member& member) {
     Lock lock(mutex);
-    if (member.lane == nullptr) return 0;
+    if (member.thread_group == nullptr) return 0;
     if (member.is_decoding) {
         Balance(member);
     } else {
-        Lane* lane = member.lane;
+        ThreadGroup* thread_group = member.thread_group;
         Leave(member);
-        JoinToDecode(member, *lane);
+        JoinToDecode(member, *thread_group);
     }
     member.is_done = false;
     // Nobody needs to wake for it: the one that comes last makes the step.
-    member.lane->ready.push_back(&member);
+    member.thread_group->ready.push_back(&member);
     MoveFromEncoders();
     while (!member.is_done) {
-        Lane&      lane = *member.lane;
-        const auto place = std::find(lane.ready.begin(), lane.ready.end(), &member);
-        if (place != lane.ready.end() && member.ShouldStop()) {
-            lane.ready.erase(place);
+        ThreadGroup& thread_group = *member.thread_group;
+        const auto   place = std::find(thread_group.ready.begin(), thread_group.ready.end(), &member);
+        if (place != thread_group.ready.end() && member.ShouldStop()) {
+            thread_group.ready.erase(place);
             Leave(member);
             member.RunOn(-1);
             return -1;
         }
-        if (MayStep(lane)) {
+        if (MayStep(thread_group)) {
             member.RunOn(-1);
-            Lead(member, lane, lock);
+            Lead(member, thread_group, lock);
         } else {
-            lane.changed.wait_for(lock, kLookEvery);
+            thread_group.changed.wait_for(lock, kLookEvery);
         }
     }
     if (member.is_ok) return 1;
@@ -256,20 +257,20 @@ int StepGroup::Step(Member& member) {
     return 0;
 }
 
-void StepGroup::Lead(Member& leader, Lane& lane, Lock& lock) {
-    const size_t         count = std::min<size_t>(lane.ready.size(), most_steps);
-    std::vector<Member*> members(lane.ready.begin(), lane.ready.begin() + count);
-    lane.ready.erase(lane.ready.begin(), lane.ready.begin() + count);
+void StepGroup::Lead(Member& leader, ThreadGroup& thread_group, Lock& lock) {
+    const size_t         count = std::min<size_t>(thread_group.ready.size(), most_steps);
+    std::vector<Member*> members(thread_group.ready.begin(), thread_group.ready.begin() + count);
+    thread_group.ready.erase(thread_group.ready.begin(), thread_group.ready.begin() + count);
     most_decoding = std::max(most_decoding, Decoding());
-    lane.threads = ThreadsFor(leader);
+    thread_group.threads = ThreadsFor(leader);
     lock.unlock();
     bool is_ok = false;
     try {
-        is_ok = Compute(lane, leader, members);
+        is_ok = Compute(thread_group, leader, members);
     } catch (...) {
     }
     lock.lock();
-    lane.threads = 0;
+    thread_group.threads = 0;
     if (is_ok) {
         made.steps++;
         made.tokens += members.size();
@@ -280,28 +281,28 @@ void StepGroup::Lead(Member& leader, Lane& lane, Lock& lock) {
         member->is_done = true;
         if (member != &leader) member->RunOn(here);
     }
-    lane.changed.notify_all();
-    if (!waiting.empty() && MayEncode(lane)) changed.notify_all();
+    thread_group.changed.notify_all();
+    if (!waiting.empty() && MayEncode(thread_group)) changed.notify_all();
 }
 
 /**
- * Whether there are lanes for all processors. Then the threads that a step wakes go on where it was made: the system would put
- * some of them behind another lane's step, for milliseconds, and leave this lane's processor idle meanwhile.
+ * Whether there are thread groups for all processors. Then the threads that a step wakes go on where it was made: the system
+ * would put some of them behind another group's step, for milliseconds, and leave this group's processor idle meanwhile.
  */
 bool StepGroup::IsMachineFull() const {
-    return static_cast<int>(lanes.size()) >= processors::Count();
+    return static_cast<int>(thread_groups.size()) >= processors::Count();
 }
 
-bool StepGroup::Compute(Lane& lane, const Member& leader, const std::vector<Member*>& members) {
-    if (!lane.steps) lane.steps.reset(whisper_steps_init(context, members[0]->state));
-    if (!lane.steps) return false;
+bool StepGroup::Compute(ThreadGroup& thread_group, const Member& leader, const std::vector<Member*>& members) {
+    if (!thread_group.steps) thread_group.steps.reset(whisper_steps_init(context, members[0]->state));
+    if (!thread_group.steps) return false;
     std::vector<whisper_state*> states;
     for (const Member* member : members) states.push_back(member->state);
     // No member's stop ends the step of the others: it takes milliseconds.
     ComputeScope scope(nullptr, nullptr);
-    scope.SetThreads(lane.threads, lane.threads > 1 ? leader.threads.pool() : nullptr);
+    scope.SetThreads(thread_group.threads, thread_group.threads > 1 ? leader.threads.pool() : nullptr);
     const bool is_ok =
-        whisper_steps_decode(lane.steps.get(), states.data(), static_cast<int>(states.size()), lane.threads);
-    if (whisper_steps_is_disposable(lane.steps.get())) lane.steps.reset();
+        whisper_steps_decode(thread_group.steps.get(), states.data(), static_cast<int>(states.size()), thread_group.threads);
+    if (whisper_steps_is_disposable(thread_group.steps.get())) thread_group.steps.reset();
     return is_ok;
 }

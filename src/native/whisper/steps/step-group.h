@@ -14,11 +14,11 @@
 
 /**
  * Transcriptions of one model that share threads and make their decoding steps together. Each runs whisper.cpp's own
- * loop on a thread of its own. In a lane either one transcription encodes, or all that decode there make one step. While a
- * lane encodes, those that decoded there make their steps in another one. There are as many lanes as threads. While fewer
- * transcriptions run than there are lanes, they share the threads of all; otherwise a lane is one thread's work, and
- * threads never wait for each other inside a step. A transcription that has ended, failed or was stopped leaves its lane,
- * and the others continue.
+ * loop on a thread of its own. In a thread group either one transcription encodes, or all that decode there make one step.
+ * While a thread group encodes, those that decoded there make their steps in another one. There are as many thread groups
+ * as threads. While fewer transcriptions run than there are thread groups, they share the threads of all; otherwise a
+ * thread group is one thread's work, and threads never wait for each other inside a step. A transcription that has ended,
+ * failed or was stopped leaves its thread group, and the others continue.
  */
 class StepGroup {
    public:
@@ -27,7 +27,7 @@ class StepGroup {
     StepGroup(const StepGroup&) = delete;
     StepGroup& operator=(const StepGroup&) = delete;
 
-    struct Lane;
+    struct ThreadGroup;
 
     /** Asked while a member waits. */
     struct Stop {
@@ -70,8 +70,8 @@ class StepGroup {
         whisper_state* state;
         const Stop     stop;
         const Threads  threads;
-        /** The lane in which this member encodes or decodes. */
-        Lane* lane = nullptr;
+        /** The thread group in which this member encodes or decodes. */
+        ThreadGroup* thread_group = nullptr;
         /** The thread, and the processor that it is bound to; -1: none. */
         int   thread = 0;
         int   processor = -1;
@@ -80,8 +80,8 @@ class StepGroup {
         bool  is_ok = false;
     };
 
-    /** Sets the number of lanes; it only grows. */
-    void SetLanes(int count);
+    /** Sets the number of thread groups; it only grows. */
+    void SetThreadGroups(int count);
 
     /** Steps that were made, and the tokens that they decoded. */
     struct Counts {
@@ -93,38 +93,38 @@ class StepGroup {
    private:
     using Lock = std::unique_lock<std::mutex>;
 
-    int   Step(Member& member);
-    void  Lead(Member& leader, Lane& lane, Lock& lock);
-    void  Leave(Member& member);
-    void  WakeAll();
-    Lane* LaneToEncode(const Member& member);
-    bool  IsDraining() const;
-    bool  MayEncode(const Lane& lane) const;
-    bool  MayStep(const Lane& lane) const;
-    bool  IsMachineFull() const;
-    int   FreeThreads() const;
-    int   ThreadsFor(const Member& member) const;
-    int   Decoding() const;
-    void  Encode(Member& member, Lane& lane);
-    void  JoinToDecode(Member& member, Lane& lane);
-    void  MoveFromEncoders();
-    void  Balance(Member& member);
+    int          Step(Member& member);
+    void         Lead(Member& leader, ThreadGroup& thread_group, Lock& lock);
+    void         Leave(Member& member);
+    void         WakeAll();
+    ThreadGroup* ThreadGroupToEncode(const Member& member);
+    bool         IsDraining() const;
+    bool         MayEncode(const ThreadGroup& thread_group) const;
+    bool         MayStep(const ThreadGroup& thread_group) const;
+    bool         IsMachineFull() const;
+    int          FreeThreads() const;
+    int          ThreadsFor(const Member& member) const;
+    int          Decoding() const;
+    void         Encode(Member& member, ThreadGroup& thread_group);
+    void         JoinToDecode(Member& member, ThreadGroup& thread_group);
+    void         MoveFromEncoders();
+    void         Balance(Member& member);
     template <typename Condition>
-    Lane* Lightest(Condition holds) const;
-    Lane* LightestWithoutEncoder() const;
+    ThreadGroup* Lightest(Condition holds) const;
+    ThreadGroup* LightestWithoutEncoder() const;
     /** Computes a step without the lock. */
-    bool Compute(Lane& lane, const Member& leader, const std::vector<Member*>& members);
+    bool Compute(ThreadGroup& thread_group, const Member& leader, const std::vector<Member*>& members);
 
-    whisper_context* const             context;
+    whisper_context* const                    context;
     const int                          most_steps;
-    std::mutex                         mutex;
+    std::mutex                                mutex;
     /** Members wait to encode. */
-    std::condition_variable            changed;
-    std::vector<std::unique_ptr<Lane>> lanes;
+    std::condition_variable                   changed;
+    std::vector<std::unique_ptr<ThreadGroup>> thread_groups;
     Counts                             made;
     /** Members that wait to encode, in the order in which they came. */
     std::list<Member*> waiting;
-    /** How many members decoded at most since all lanes encoded at once; 0: no step was made since. */
+    /** How many members decoded at most since all thread groups encoded at once; 0: no step was made since. */
     int most_decoding = 0;
 };
 
