@@ -251,6 +251,14 @@ export const CONFIG_SCHEMA = {
       ),
     ),
   },
+  capabilities: {
+    word_timestamps: reloaded(
+      boolean(
+        false,
+        "Accept timestamps = word for models that can time words; false: such requests are refused.",
+      ),
+    ),
+  },
   limits: {
     requests_per_second: reloaded(integer(50, 0, 1_000_000, "Requests of one key per second; 0: no limit.")),
     request_burst: reloaded(

@@ -13,4 +13,13 @@ export type Capability = (typeof CAPABILITIES)[number];
 export type CapabilityStatus = "available" | "coming_soon";
 
 /** Capabilities that are announced, and refused until they exist (docs/interface.md section 7.1). */
-export const COMING_SOON = ["timestamps.word", "language.auto"] as const satisfies readonly Capability[];
+export const COMING_SOON = ["language.auto"] as const satisfies readonly Capability[];
+
+/**
+ * Capabilities that are announced, and refused until an admin switches them on, by the setting of `[capabilities]` that
+ * does so (docs/decisions/extensions.md).
+ */
+export const SWITCHED_CAPABILITIES = {
+  "timestamps.word": "word_timestamps",
+} as const satisfies Partial<Record<Capability, string>>;
+export type SwitchedCapability = keyof typeof SWITCHED_CAPABILITIES;

@@ -1,5 +1,5 @@
 import type { EngineOptions } from "../domain/engine-options.ts";
-import type { ModelDecoding, ModelFiles, ModelLanguage } from "../domain/model.ts";
+import type { InstalledModel, ModelDecoding, ModelFiles, ModelLanguage } from "../domain/model.ts";
 import type { Mode } from "../domain/transcription.ts";
 import type { FamilyRules } from "../pipeline/family-rules.ts";
 import type { LetterChoice } from "../pipeline/letter-conversion.ts";
@@ -23,6 +23,11 @@ export type ModelFamily = FamilyRules & {
   keys: FamilyKeys;
   /** The library runs models on GPUs, and finds these in folders of backends. */
   mayUseGpu: boolean;
+  /**
+   * Reports whether a model can say when each word was spoken: its recognizer then gives segments `words` where its
+   * settings ask for them. False: requests for word times are refused.
+   */
+  canTimeWords(model: Pick<InstalledModel, "files" | "decoding">): boolean;
   /** Models can be made again with smaller weights (`shruti models quantise`). */
   canQuantise: boolean;
   /** Finds a model of the family at a path; undefined: there is none of this family. */

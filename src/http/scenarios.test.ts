@@ -9,6 +9,8 @@ import { type Script, scriptedAudio } from "../testing/kits/scripted-engine.ts";
 
 const HINDI: Script = { seconds: 2, text: "नमस्ते" };
 
+const WORD_TIMES: TestAppOptions = { config: { capabilities: { word_timestamps: true } } };
+
 type Scenario = {
   code: ErrorCode;
   title: string;
@@ -287,6 +289,33 @@ const SCENARIOS: Scenario[] = [
     code: "capability_unavailable",
     title: "timestamps word before an unknown upload",
     detail: "timestamps.word",
+    given: (t) => () => start(t, "up_x", { timestamps: "word" }),
+  },
+  {
+    code: "capability_unavailable",
+    title: "timestamps word from a model that cannot time words",
+    detail: "timestamps.word",
+    options: { ...WORD_TIMES, family: "whisper" },
+    given: (t) => () => synchronous(t, HINDI, { timestamps: "word" }),
+  },
+  {
+    code: "invalid_request",
+    title: "timestamps word from an unknown model, with word times switched on",
+    detail: "model",
+    options: WORD_TIMES,
+    given: (t) => () => start(t, "up_x", { timestamps: "word", model: "nothing" }),
+  },
+  {
+    code: "capability_unavailable",
+    title: "timestamps word from an unknown model",
+    detail: "timestamps.word",
+    given: (t) => () => start(t, "up_x", { timestamps: "word", model: "nothing" }),
+  },
+  {
+    code: "not_found",
+    title: "an unknown upload, with timestamps word that the model has",
+    detail: "audio.upload_id",
+    options: { ...WORD_TIMES, family: "nemo_ctc" },
     given: (t) => () => start(t, "up_x", { timestamps: "word" }),
   },
   {

@@ -119,7 +119,7 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
     plan({ modelId, isDiarized, speakers = {}, reading, ...rest }) {
       const diarization = isDiarized ? { diarization: speakers } : {};
       const request = { ...rest, timestamps: "segment" as const, ...diarization };
-      return { model: checkRequest(models, modelId, request), request, reading };
+      return { model: checkRequest({ models, config }, modelId, request), request, reading };
     },
 
     warm: ({ model }) => engine.warm(model, new AbortController().signal),

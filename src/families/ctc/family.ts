@@ -26,6 +26,7 @@ export const nemoCtcFamily: ModelFamily = {
   roles: { main: "model", others: ["tokens"] },
   keys: ctcKeys,
   mayUseGpu: false,
+  canTimeWords: () => true,
   canQuantise: false,
   given: givenCtcFolder,
   check: (files) => void checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens")),

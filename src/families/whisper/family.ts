@@ -33,6 +33,7 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
   engine: "whisper",
   keys: whisperKeys,
   mayUseGpu: true,
+  canTimeWords: () => false,
   canQuantise: true,
   given: givenGgml,
   check: (files) => void look(fileOf(files, "weights")),

@@ -4,9 +4,12 @@ import {
   type Capability,
   type CapabilityStatus,
   COMING_SOON,
+  SWITCHED_CAPABILITIES,
+  type SwitchedCapability,
 } from "../../domain/capability.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
+import type { ModelFamily } from "../../families/contract.ts";
 
 /** What a model can do, and its limits: the data of a `GET /v1/models` entry (docs/decisions/models.md). */
 export type ModelDescription = {
@@ -23,17 +26,28 @@ export type ModelDescription = {
 /** How speakers are distinguished: with nets, or by the built-in acoustic method. */
 export type DiarizationMethod = "acoustic" | "neural";
 
-/** Describes a model under the config's limits. */
-export function describeModel(
-  model: InstalledModel,
-  { limits }: Config,
-  method: DiarizationMethod,
-): ModelDescription {
+/** Reports whether the config lets requests ask for a capability that is refused by default. */
+export function isSwitchedOn(config: Pick<Config, "capabilities">, name: SwitchedCapability): boolean {
+  return config.capabilities[SWITCHED_CAPABILITIES[name]];
+}
+
+/** What decides, besides the model, what it can do here. */
+type Surroundings = {
+  config: Pick<Config, "limits" | "capabilities">;
+  /** The family of the model. */
+  family: Pick<ModelFamily, "canTimeWords">;
+  /** The method that distinguishes speakers now. */
+  method: DiarizationMethod;
+};
+
+/** Describes a model under the config's limits, with the capabilities that the config switches on. */
+export function describeModel(model: InstalledModel, surroundings: Surroundings): ModelDescription {
+  const { limits } = surroundings.config;
   const modes = MODES.filter((mode) => model.languages.some((language) => language.modes.includes(mode)));
   return {
     modes,
-    capabilities: capabilitiesWith(modes, limits.max_channels),
-    diarization: { method },
+    capabilities: capabilitiesOf(model, modes, surroundings),
+    diarization: { method: surroundings.method },
     limits: {
       synchronous: {
         maxBytes: limits.synchronous_max_bytes,
@@ -49,10 +63,17 @@ export function describeModel(
   };
 }
 
-function capabilitiesWith(modes: readonly Mode[], maxChannels: number): ModelDescription["capabilities"] {
+function capabilitiesOf(
+  model: InstalledModel,
+  modes: readonly Mode[],
+  { config, family }: Surroundings,
+): ModelDescription["capabilities"] {
   const comingSoon = new Set<Capability>(COMING_SOON);
   for (const mode of MODES) if (!modes.includes(mode)) comingSoon.add(`mode.${mode}`);
-  if (maxChannels < 2) comingSoon.add("channel_mode.separate");
+  if (config.limits.max_channels < 2) comingSoon.add("channel_mode.separate");
+  if (!isSwitchedOn(config, "timestamps.word") || !family.canTimeWords(model)) {
+    comingSoon.add("timestamps.word");
+  }
   const status = (name: Capability): CapabilityStatus => (comingSoon.has(name) ? "coming_soon" : "available");
   return Object.fromEntries(
     CAPABILITIES.map((name) => [name, status(name)]),

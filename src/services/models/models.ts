@@ -193,6 +193,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
   const registry = openModelRegistry(deps, carriedModels);
   const { directory } = registry;
   const nets = carriedModels.speakerWeights;
+  const { families = FAMILIES } = deps;
   const method = (): DiarizationMethod =>
     !isAcoustic && hasSpeakerWeights(directory, nets) ? "neural" : "acoustic";
   return {
@@ -208,7 +209,8 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     route: (changes) => routeLanguages(registry, changes),
     findDefault: registry.findDefault,
     probeFor: (model) => (model.embedded ? (registry.carried().at(-1) ?? model) : model),
-    describe: (model) => describeModel(model, config, method()),
+    describe: (model) =>
+      describeModel(model, { config, family: families.of(model.family), method: method() }),
     problems: () => [...registry.problems(), ...speakerWeightProblems(directory)],
     speakerWeights: () => (isAcoustic ? [] : speakerWeightPairs(directory, nets)),
     speakerWeightKinds: () => installedSpeakerWeights(directory),

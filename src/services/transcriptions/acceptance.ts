@@ -1,5 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
+import type { Capability } from "../../domain/capability.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
@@ -21,6 +22,7 @@ import {
 } from "../../store/transcriptions.ts";
 import { requireEndpoint } from "../../webhooks/webhooks.ts";
 import type { CreditService } from "../credit.ts";
+import { isSwitchedOn } from "../models/model-description.ts";
 import type { ModelService } from "../models/models.ts";
 import type { UnpaidActs } from "../unpaid-acts.ts";
 import type { UploadService } from "../uploads/uploads.ts";
@@ -108,31 +110,37 @@ export function isSameRequest(left: string, right: string): boolean {
 /**
  * Checks a request from "announced capability" to "mode" in the order of docs/decisions/order-of-checks.md.
  *
+ * @param deps the config says which capabilities are switched on
  * @returns the request's model
  * @throws AppError `capability_unavailable`, `invalid_request` (detail `model`), `capacity_unavailable` without a
  *   default model, `unsupported_language`, `unsupported_mode`
  */
 export function checkRequest(
-  models: ModelService,
+  { models, config }: Pick<AcceptanceDeps, "models" | "config">,
   modelId: string | undefined,
   request: TranscriptionRequest,
 ): InstalledModel {
-  if (request.language === "auto") throw new AppError("capability_unavailable", { detail: "language.auto" });
-  if (request.timestamps === "word")
-    throw new AppError("capability_unavailable", { detail: "timestamps.word" });
+  if (request.language === "auto") throw unavailable("language.auto");
+  const isWordTimed = request.timestamps === "word";
+  // What nothing can do here is refused before the model is looked at.
+  if (isWordTimed && !isSwitchedOn(config, "timestamps.word")) throw unavailable("timestamps.word");
   const model = models.resolve(modelId, request.language);
   const { capabilities } = models.describe(model);
-  if (request.diarization && capabilities.diarization !== "available") {
-    throw new AppError("capability_unavailable", { detail: "diarization" });
-  }
-  if (request.channelMode === "separate" && capabilities["channel_mode.separate"] !== "available") {
-    throw new AppError("capability_unavailable", { detail: "channel_mode.separate" });
+  const asked: [Capability, boolean][] = [
+    ["timestamps.word", isWordTimed],
+    ["diarization", request.diarization !== undefined],
+    ["channel_mode.separate", request.channelMode === "separate"],
+  ];
+  for (const [name, isAsked] of asked) {
+    if (isAsked && capabilities[name] !== "available") throw unavailable(name);
   }
   const language = model.languages.find(({ code }) => code === request.language);
   if (!language) throw models.unsupportedLanguage(model, request.language);
   if (!language.modes.includes(request.mode)) throw new AppError("unsupported_mode", { detail: "mode" });
   return model;
 }
+
+const unavailable = (detail: Capability) => new AppError("capability_unavailable", { detail });
 
 /**
  * Finds what was accepted under a key.

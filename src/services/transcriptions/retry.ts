@@ -21,7 +21,7 @@ export type Retry = { transcription: TranscriptionRow; hasLostEndpoint: boolean 
 export function retryTranscription(deps: Omit<AcceptanceDeps, "ages">, id: string): Retry {
   const { store } = deps.database;
   const request = requestOf(requireFree(store, id));
-  const model = checkRequest(deps.models, requireFree(store, id).modelId, request);
+  const model = checkRequest(deps, requireFree(store, id).modelId, request);
   return transaction(store, (tx) => {
     const row = requireFree(tx, id);
     const endpoint = row.webhookEndpointId === null ? undefined : findEndpoint(tx, row.webhookEndpointId);

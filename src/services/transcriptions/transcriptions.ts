@@ -150,7 +150,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
   });
 
   return {
-    checkRequest: (modelId, request) => checkRequest(deps.models, modelId, request),
+    checkRequest: (modelId, request) => checkRequest(deps, modelId, request),
     findReplay: (caller, submission, claim) =>
       findReplay(store, claim && deps.ages(), caller, submission, claim),
     accept(caller, input) {

@@ -29,6 +29,8 @@ export type TestAppOptions = {
   engine?: ScriptedEngine;
   /** Returns what the program gets in the place of its config. */
   watch?: (config: Config) => Config;
+  /** The name of the model's family, for tests of what depends on it. Default: that of the demonstration model. */
+  family?: string;
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
@@ -76,7 +78,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const baseUrl = () => (server ? `http://127.0.0.1:${server.port}` : IN_PROCESS_URL);
   const app: App = await openApp({
     ...{ config, log: options.log ?? silentLog, clock, engine, baseUrl },
-    embeddedModel: await scriptedModel(directory),
+    embeddedModel: await scriptedModel(directory, options.family),
   });
   app.start();
   if (options.listens) {
@@ -154,9 +156,10 @@ async function describedBy(handle: App["handle"]) {
   return createDescriptionCheck((await response.json()) as Described);
 }
 
-async function scriptedModel(directory: string): Promise<InstalledModel> {
+async function scriptedModel(directory: string, family?: string): Promise<InstalledModel> {
   const model = (await extractCarriedModels(directory)).models.at(-1);
   if (!model) throw new Error("there is no demonstration model");
   // Before the first chunk, the speed is guessed from the size. Here that is the guess for a large model.
-  return { ...model, bytes: 1e9, decoding: { ...model.decoding, maxChunkMs: CHUNK_MS } };
+  const decoding = { ...model.decoding, maxChunkMs: CHUNK_MS };
+  return { ...model, ...(family === undefined ? {} : { family }), bytes: 1e9, decoding };
 }

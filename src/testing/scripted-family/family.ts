@@ -42,6 +42,7 @@ export const scriptedFamily: ModelFamily = {
     languages: { head: { field: "head", check: text } },
   },
   mayUseGpu: false,
+  canTimeWords: () => false,
   canQuantise: false,
   given(path) {
     const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
