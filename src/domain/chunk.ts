@@ -11,6 +11,9 @@ export type ChunkRegion = {
   /** True for an edge at which speech was cut. Such an edge has no padding. */
   isCutAtStart?: true;
   isCutAtEnd?: true;
+  /** Samples of the pause before and after it that the chunk's audio holds anyway. Left out: what the layout gives. */
+  pauseBefore?: number;
+  pauseAfter?: number;
 };
 
 /** Regions for one run of the model, with shortened silences between them. */

@@ -157,6 +157,28 @@ describe("a CTC model", () => {
     expect(Math.max(...lateness)).toBeLessThanOrEqual(0.15);
   }, 120_000);
 
+  test("writes the reference's tokens for recordings that fit into a chunk, whatever pauses they have", async () => {
+    const folder = join(installation.folder, "pauses");
+    mkdirSync(folder);
+    const paths = tinyRecordings.map((recording) => {
+      const sound = soundOf(recording);
+      const path = join(folder, recording.name);
+      writeFileSync(path, wavOf(joined(whiteNoise(1, -75), sound, pause, sound, whiteNoise(0.5, -75))));
+      return path;
+    });
+    const program = join(import.meta.dir, "../testing/programs/sherpa-reference.ts");
+    const reference = Bun.spawnSync([process.execPath, program, "nemoCtc", TINY_CTC, ...paths]);
+    const read = JSON.parse(reference.stdout.toString()) as { tokens: string[] }[];
+    const options = ["--model", "tiny", "--language", "hi", "--format", "jsonl"];
+    const out = await installation.output("transcribe", ...options, ...paths);
+    const texts = out
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { text: string }).text);
+    const expected = read.map(({ tokens }) => tokens.join("").replaceAll("▁", " ").trim());
+    expect(texts).toEqual(expected);
+  }, 120_000);
+
   test("keeps channels and speakers apart, and gives silence and noise no words", async () => {
     const calls = [english.slice(0, 4), english.slice(4, 8)].map(conversation);
     const [left, right] = calls;

@@ -15,13 +15,17 @@ export type ChunkLayout = { slices: AudioSlice[]; totalSamples: number };
 /**
  * Lays out a chunk's audio: its regions in order, and between two of them at most `gapSamples` of silence. The middle of
  * a longer silence is left out. The recording's own background noise stays on both sides, because the model takes a step
- * to digital zero for a sound. Nothing is added before the first region and after the last.
+ * to digital zero for a sound. Nothing is added before the first region and after the last, unless a region says so.
  *
- * @param regions samples, in order, not overlapping, none empty
+ * @param speech samples, in order, not overlapping, none empty
  * @param gapSamples whole samples, not negative
  * @throws RangeError for regions that are empty, overlap or are out of order
  */
-export function layoutChunk(regions: readonly ChunkRegion[], gapSamples = CHUNK_GAP_SAMPLES): ChunkLayout {
+export function layoutChunk(speech: readonly ChunkRegion[], gapSamples = CHUNK_GAP_SAMPLES): ChunkLayout {
+  const regions = speech.map(({ startSample, endSample, pauseBefore = 0, pauseAfter = 0 }) => ({
+    startSample: startSample - pauseBefore,
+    endSample: endSample + pauseAfter,
+  }));
   requireInOrder(regions);
   const slices: AudioSlice[] = [];
   let targetStartSample = 0;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { packChunks } from "../testing/makers/pack-chunks.ts";
 import { layoutChunk, restoreTime } from "./chunk-audio.ts";
-import { chunkLimits } from "./chunks.ts";
+import { chunkLimits, withWholeTrack } from "./chunks.ts";
 
 const WINDOW = chunkLimits(29_500);
 
@@ -85,6 +85,29 @@ describe("packChunks", () => {
     // Measured: 10 ms. A comparison of every region with every other would take many seconds.
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     expect(chunks.length).toBe(Math.ceil(30_000 / 21));
+  });
+});
+
+describe("withWholeTrack", () => {
+  const track = 20 * SAMPLE_RATE_HZ;
+  test("gives the only chunk all sound of its track, and its times are those of the recording", () => {
+    const chunks = packChunks([seconds(1, 2), seconds(5, 6), seconds(9, 11)], WINDOW);
+    const [chunk] = withWholeTrack(chunks, track, WINDOW);
+    const layout = layoutChunk(chunk?.regions ?? []);
+    expect(layout).toEqual({
+      slices: [{ sourceStartSample: 0, samples: track, targetStartSample: 0 }],
+      totalSamples: track,
+    });
+    expect(restoreTime(layout, 9_250)).toBe(9_250);
+    expect(chunk).toMatchObject({ startMs: 1_000, endMs: 11_000, speechMs: 4_000 });
+  });
+  test.each([
+    ["a track that is longer than a chunk", [seconds(1, 2)], 29.6 * SAMPLE_RATE_HZ],
+    ["several chunks", [seconds(0, 20), seconds(40, 60)], 29 * SAMPLE_RATE_HZ],
+    ["no speech", [], track],
+  ])("leaves %s as it is", (_name, regions, samples) => {
+    const chunks = packChunks(regions, chunkLimits(29_000));
+    expect(withWholeTrack(chunks, samples, chunkLimits(29_000))).toEqual(chunks);
   });
 });
 

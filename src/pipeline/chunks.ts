@@ -88,3 +88,28 @@ function toChunk(regions: ChunkRegion[]): Chunk {
     regions,
   };
 }
+
+/**
+ * Gives the only chunk of a recording all of its sound, where that fits into a chunk. A model that normalizes its input
+ * then reads what it would read of the whole file (`FamilyRules.normalizesChunks`).
+ *
+ * @param chunks all chunks of a track
+ * @param samples length of the track
+ * @returns the same chunks where there are several, or where the track is longer than a chunk may be
+ */
+export function withWholeTrack(
+  chunks: readonly Chunk[],
+  samples: number,
+  { maxSamples }: ChunkLimits,
+): readonly Chunk[] {
+  const [only] = chunks;
+  if (!only || chunks.length > 1 || samples > maxSamples) return chunks;
+  const { regions } = only;
+  const last = regions.length - 1;
+  const whole = regions.map((region, index) => ({
+    ...region,
+    pauseBefore: region.startSample - (regions[index - 1]?.endSample ?? 0),
+    ...(index === last ? { pauseAfter: samples - region.endSample } : {}),
+  }));
+  return [{ ...only, regions: whole }];
+}

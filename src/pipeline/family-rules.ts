@@ -11,6 +11,11 @@ export type FamilyRules = {
   windowMs: number;
   /** Longest chunk, milliseconds, where the manifest of a model sets none. */
   maxChunkMs: number;
+  /**
+   * The family normalizes the sound of a chunk by the whole of it, pauses too. A recording that fits into one chunk is
+   * recognized whole. Left out: pauses do not matter, and are shortened.
+   */
+  normalizesChunks?: boolean;
   /** Text of a lower confidence, 0 to 1, is doubtful, where the manifest of a model sets no other floor. */
   unknownBelow: number;
   /** Returns the settings for the chunks of a request. */

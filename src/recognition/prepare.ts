@@ -10,7 +10,7 @@ import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts
 import type { DecodeJob } from "../engine/engine.ts";
 import { inSlices } from "../lib/in-slices.ts";
 import { audioWarnings } from "../pipeline/audio-warnings.ts";
-import { createPacker } from "../pipeline/chunks.ts";
+import { createPacker, withWholeTrack } from "../pipeline/chunks.ts";
 import type { NewChunk } from "./checkpoint.ts";
 import type { RecognitionJob, RecognitionTools, Recording } from "./context.ts";
 import { withRetries } from "./retry.ts";
@@ -128,11 +128,19 @@ function trackPaths(directory: string, channelMode: ChannelMode, channels: numbe
   return Array.from({ length: channels }, (_, channel) => join(directory, `channel_${channel}.pcm`));
 }
 
+/** Decoded audio has 16 bits. */
+const BYTES_PER_SAMPLE = 2;
+
 /** Called with all final chunks so far, while the detector still reads the rest. */
 export type OnChunksFound = (chunks: readonly NewChunk[]) => void;
 
 /** Decoded tracks, and their speech where it is known already. */
-export type Tracks = { paths: readonly string[]; speech?: readonly (readonly SpeechRegion[])[] | undefined };
+export type Tracks = {
+  paths: readonly string[];
+  speech?: readonly (readonly SpeechRegion[])[] | undefined;
+  /** A track that fits into one chunk keeps its pauses. */
+  keepsPauses?: boolean;
+};
 
 /**
  * Finds the speech of all tracks and packs it into chunks, in order of time.
@@ -142,7 +150,7 @@ export type Tracks = { paths: readonly string[]; speech?: readonly (readonly Spe
  */
 export async function findChunks(
   { engine }: Pick<RecognitionTools, "engine">,
-  { paths, speech }: Tracks,
+  { paths, speech, keepsPauses = false }: Tracks,
   limits: ChunkLimits,
   onChunks: OnChunksFound,
   signal: AbortSignal,
@@ -150,9 +158,17 @@ export async function findChunks(
   const isOnlyTrack = paths.length === 1;
   const perChannel = await Promise.all(
     paths.map(async (pcmPath, channel) => {
-      if (statSync(pcmPath).size === 0) return [];
+      const samples = Math.floor(statSync(pcmPath).size / BYTES_PER_SAMPLE);
+      if (samples === 0) return [];
+      const packed = async (regions: readonly ChunkRegion[]): Promise<NewChunk[]> => {
+        const chunks = await pack(regions, limits);
+        return (keepsPauses ? withWholeTrack(chunks, samples, limits) : chunks).map((chunk) => ({
+          ...chunk,
+          channel,
+        }));
+      };
       const known = speech?.[channel];
-      if (known) return pack(known, limits, channel);
+      if (known) return packed(known);
       const found: NewChunk[] = [];
       const packer = createPacker(limits);
       const onFound = (regions: ChunkRegion[]) => {
@@ -162,21 +178,16 @@ export async function findChunks(
       };
       const job = { pcmPath, limits };
       const all = await engine.detectSpeech(job, signal, isOnlyTrack ? onFound : undefined);
-      return pack(all, limits, channel);
+      return packed(all);
     }),
   );
   return perChannel.flat().sort((a, b) => a.startMs - b.startMs || a.channel - b.channel);
 }
 
 /** Packs all regions of a track. Other work runs meanwhile. */
-async function pack(
-  regions: readonly ChunkRegion[],
-  limits: ChunkLimits,
-  channel: number,
-): Promise<NewChunk[]> {
+async function pack(regions: readonly ChunkRegion[], limits: ChunkLimits): Promise<Chunk[]> {
   const packer = createPacker(limits);
-  const ofTrack = (chunks: readonly Chunk[]) => chunks.map((chunk) => ({ ...chunk, channel }));
-  const chunks = await inSlices(regions, (slice) => ofTrack(packer.add(slice)));
-  chunks.push(...ofTrack(packer.end()));
+  const chunks = await inSlices(regions, (slice) => packer.add(slice));
+  chunks.push(...packer.end());
   return chunks;
 }

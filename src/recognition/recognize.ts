@@ -164,8 +164,9 @@ async function prepareChunks(
   // Of two identical channels only the first is recognized.
   const paths = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;
   const limits = chunkLimits(maxChunkMsOf(job, tools));
+  const { normalizesChunks: keepsPauses = false } = tools.familyOf(job.model.family);
   const chunks = await withRetries(tools, signal, () =>
-    findChunks(tools, { paths, speech }, limits, prefetch.offer, signal),
+    findChunks(tools, { paths, speech, keepsPauses }, limits, prefetch.offer, signal),
   );
   return tools.checkpoint.savePreparation({ warnings, totalMs, chunks, outline }, signal);
 }

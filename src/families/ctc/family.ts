@@ -35,6 +35,7 @@ export const nemoCtcFamily: ModelFamily = {
   trial: { hasLanguageParts: true, knowsEnglish: false },
   windowMs: LINEAR_MS,
   maxChunkMs: MAX_CHUNK_MS,
+  normalizesChunks: true,
   unknownBelow: UNKNOWN_BELOW,
   settingsFor: ctcSettings,
   singlePass: (settings) => settings,
