@@ -3,6 +3,7 @@ import { MAX_SPEAKERS } from "../domain/transcription.ts";
 import type { NativeFiles } from "../native/native-files.ts";
 import { createYielder } from "./diarize-tracks.ts";
 import type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "./job.ts";
+import { coverSpeech } from "./neural-coverage.ts";
 import { openSpeakerModels, type SegmentationInfo } from "./neural-models.ts";
 import { allotPeople, choosePeople, type PeopleBounds } from "./neural-number.ts";
 import { countPeople, turnsOf, turnsOfWindow } from "./neural-turns.ts";
@@ -12,7 +13,7 @@ import { type HeardTrack, hearTrack } from "./neural-windows.ts";
 /**
  * Distinguishes speakers with installed weights: segmentation and embeddings as in pyannote's pipeline (Bredin 2023,
  * "pyannote.audio 2.1 speaker diarization pipeline"), and clusters that are people at a distance which is measured in
- * the recording itself.
+ * the recording itself. Speech that the segmentation does not hear belongs to the nearest turn.
  *
  * Wrong weights may end the process, so this belongs in a worker process of its own. Speakers of different tracks are
  * different people, and each track is counted for itself. If the number of all lies outside the bounds of the job, the
@@ -48,11 +49,14 @@ export async function diarizeNeurally(
       found[index] = await turnsOfTrack(info, track, { least: wanted, most: wanted }, signal);
     }
   }
-  const total = found.reduce((sum, { turns }) => sum + countPeople(turns), 0);
+  const covered = found.map(({ turns, isCountUncertain }, index): TrackTurns => {
+    return { turns: coverSpeech(turns, tracks[index]?.regions ?? []), isCountUncertain };
+  });
+  const total = covered.reduce((sum, { turns }) => sum + countPeople(turns), 0);
   const isOutside = total > 0 && (total < bounds.least || total > bounds.most);
   return {
-    turns: numberThrough(found),
-    isCountUncertain: isOutside || found.some(({ isCountUncertain }) => isCountUncertain),
+    turns: numberThrough(covered),
+    isCountUncertain: isOutside || covered.some(({ isCountUncertain }) => isCountUncertain),
   };
 }
 
