@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import type { Parts } from "../src/executable/parts.ts";
+import type { PartList } from "../src/executable/parts.ts";
 import { buildAssets } from "../src/native/build/assets.ts";
 import { PROCESSOR_CHOICES, type ProcessorChoice } from "../src/native/build/processor-code.ts";
 import { run } from "../src/native/build/run.ts";
@@ -34,7 +34,7 @@ export async function buildExecutable(
   output: string,
   target?: Target,
   choice: ProcessorChoice = "machine",
-): Promise<Parts> {
+): Promise<PartList> {
   const toolchain = target === undefined ? await hostToolchain() : await releaseToolchain(target);
   const native = await buildAssets(toolchain, target === undefined ? choice : "all");
   await buildConsole();

@@ -13,7 +13,7 @@ import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "../package.json" with { type: "json" };
 import { renderLicences } from "../src/cli/appliance/licenses.ts";
-import type { Parts } from "../src/executable/parts.ts";
+import type { PartList } from "../src/executable/parts.ts";
 import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
 import { BACKENDS, type Backend, buildBackend } from "../src/native/build/backend.ts";
 import { buildFfmpeg } from "../src/native/build/ffmpeg.ts";
@@ -96,7 +96,7 @@ async function release({ platforms, backends, signKey, output }: Options): Promi
   const made = join(work, "release");
   mkdirSync(made);
   try {
-    let parts: Parts | undefined;
+    let parts: PartList | undefined;
     for (const platform of platforms) {
       parts = await releasePlatform(platform, work, made, key);
       if (platform === undefined) continue;
@@ -119,7 +119,7 @@ async function releasePlatform(
   work: string,
   made: string,
   key: KeyObject | undefined,
-): Promise<Parts> {
+): Promise<PartList> {
   // Not in the folder of the output: the executable's path in the repository may be part of its bytes.
   const executable = join(ROOT, `dist/shruti-${platform ?? "host"}`);
   const parts = await buildExecutable(join(ROOT, "src/main.ts"), executable, platform);
@@ -133,7 +133,7 @@ async function releasePlatform(
 async function releaseBackend(
   platform: Target,
   backend: Backend,
-  { build }: Parts,
+  { build }: PartList,
   work: string,
   made: string,
   key: KeyObject | undefined,
@@ -146,7 +146,7 @@ async function releaseBackend(
 }
 
 /** Packs the source of FFmpeg and of the decoder. The flags are the same for all platforms. */
-async function releaseSource(platform: Platform, parts: Parts, work: string, made: string): Promise<void> {
+async function releaseSource(platform: Platform, parts: PartList, work: string, made: string): Promise<void> {
   const folder = join(work, `${NAME}-ffmpeg-source`);
   const flags = configureFlags(await buildFfmpeg(await toolchainOf(platform)));
   layOutFfmpegSource(folder, flags, renderLicences(decoderOnly(parts)));
@@ -157,16 +157,16 @@ const toolchainOf = (platform: Platform) =>
   platform === undefined ? hostToolchain() : releaseToolchain(platform);
 
 /** The commit's time; outside a repository the beginning of time, so that the bytes do not depend on the clock. */
-function timeOf({ build }: Parts): Date {
+function timeOf({ build }: PartList): Date {
   return new Date(build.committed_at ?? 0);
 }
 
-function decoderOnly(list: Parts): Parts {
+function decoderOnly(list: PartList): PartList {
   const parts = list.parts.filter(({ files }) => files?.some(({ name }) => name === "decoder"));
   return { ...list, parts };
 }
 
-function report(output: string, { build, licence, parts }: Parts, key: string | undefined): void {
+function report(output: string, { build, licence, parts }: PartList, key: string | undefined): void {
   for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.tar.gz").scanSync(output)].sort()]) {
     const megabytes = (statSync(join(output, file)).size / 1e6).toFixed(1);
     console.log(`${relative(process.cwd(), join(output, file))}  ${megabytes} MB`);

@@ -37,9 +37,9 @@ const START_MS = Date.UTC(2025, 0, 1);
 /** Time between two transcriptions, so that a million of them spread over about a year. */
 const STEP_MS = 30_000;
 
-type Scope = { organizationId: string; projectId: string; uploadId: string };
+type Owner = { organizationId: string; projectId: string; uploadId: string };
 
-const scopeOf = (n: number): Scope => ({
+const ownerRowOf = (n: number): Owner => ({
   organizationId: `org_${n}`,
   projectId: `prj_${n}`,
   uploadId: `up_${n}`,
@@ -86,7 +86,7 @@ function ledgerWriter(database: Database): { append: Append; balances: Map<strin
 
 function insertOrganizations(database: Database, append: Append): void {
   for (let n = 0; n < ORGANIZATIONS; n++) {
-    const { organizationId, projectId, uploadId } = scopeOf(n);
+    const { organizationId, projectId, uploadId } = ownerRowOf(n);
     database.sqlite.run("INSERT INTO organizations (id, name, created_at) VALUES (?, 'o', 0)", [
       organizationId,
     ]);
@@ -116,7 +116,7 @@ function rowWriter({ sqlite }: Database, append: Append): (row: number) => void 
     "INSERT INTO daily_charges VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET charged_paise = charged_paise + excluded.charged_paise",
   );
   return (row) => {
-    const { organizationId: organization, projectId: project, uploadId } = scopeOf(ownerOf(row));
+    const { organizationId: organization, projectId: project, uploadId } = ownerRowOf(ownerOf(row));
     const id = `tr_${ulidAt(row)}`;
     const atMs = START_MS + row * STEP_MS;
     const endMs = atMs + 1000;
@@ -212,7 +212,7 @@ function acceptance(database: Database) {
   const uploads = { requireComplete: () => upload };
   const ages = () => ({ nowMs: clock.now(), wrong: [] });
   const deps = { database, clock, config, credit, uploads, ages } as unknown as AcceptanceDeps;
-  const caller: Caller = { keyId: "key_0", ...scopeOf(0), scopes: new Set(SCOPES) };
+  const caller: Caller = { keyId: "key_0", ...ownerRowOf(0), scopes: new Set(SCOPES) };
   const request = { language: "hi", mode: "native", timestamps: "segment", channelMode: "mix" } as const;
   return {
     accept: (run: number) =>
@@ -255,7 +255,7 @@ function timeDisk(folder: string): number[] {
 /** Every measured operation by name, in sorted milliseconds. */
 function measure(database: Database, rows: number, folder: string): Map<string, number[]> {
   const { store } = database;
-  const busy = scopeOf(0);
+  const busy = ownerRowOf(0);
   const measured = new Map<string, number[]>();
   const apiKeys = createApiKeyService({ database, clock: systemClock });
   const { key } = apiKeys.createKey({ projectId: busy.projectId, name: "bench" });

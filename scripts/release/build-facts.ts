@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import type { BuildFacts, Parts } from "../../src/executable/parts.ts";
+import type { BuildFacts, PartList } from "../../src/executable/parts.ts";
 import type { NativeBuild } from "../../src/native/build/assets.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -40,7 +40,7 @@ export function buildFacts(native: string, platform: string): BuildFacts {
 }
 
 /** @returns the product's licence; null while the owner has chosen none */
-export function productLicence(): Parts["licence"] {
+export function productLicence(): PartList["licence"] {
   const path = join(ROOT, LICENCE_FILE);
   if (!existsSync(path)) return null;
   const name = packageJson.license;

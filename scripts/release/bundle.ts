@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { renderLicences } from "../../src/cli/appliance/licenses.ts";
 import { renderConfigToEdit } from "../../src/config/render.ts";
-import type { Parts } from "../../src/executable/parts.ts";
+import type { PartList } from "../../src/executable/parts.ts";
 import { renderChecksums } from "../../src/lib/checksums.ts";
 import { signMessage } from "../../src/lib/signatures.ts";
 import { run } from "../../src/native/build/run.ts";
@@ -42,7 +42,7 @@ const OPERATIONS = "ops";
 export async function layOutBundle(
   folder: string,
   executable: string,
-  parts: Parts,
+  parts: PartList,
   key: KeyObject | undefined,
 ): Promise<void> {
   mkdirSync(folder, { recursive: true });
@@ -71,7 +71,7 @@ export async function layOutBundle(
 export async function layOutBackend(
   folder: string,
   built: string,
-  parts: Parts,
+  parts: PartList,
   key: KeyObject | undefined,
 ): Promise<void> {
   mkdirSync(folder);

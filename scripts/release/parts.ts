@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Parts } from "../../src/executable/parts.ts";
+import type { PartList } from "../../src/executable/parts.ts";
 import { buildFacts, productLicence } from "./build-facts.ts";
 import { bunParts } from "./bun-parts.ts";
 import { textKey } from "./licence-texts.ts";
@@ -25,7 +25,13 @@ export type PartsOptions = {
  *
  * @throws Error for a part without licence text
  */
-export async function writeParts({ path, native, platform, entries, flags }: PartsOptions): Promise<Parts> {
+export async function writeParts({
+  path,
+  native,
+  platform,
+  entries,
+  flags,
+}: PartsOptions): Promise<PartList> {
   // The program imports the list, so the bundler needs a file when it lists the packages.
   mkdirSync(dirname(path), { recursive: true });
   if (!existsSync(path)) writeFileSync(path, "");
@@ -49,9 +55,9 @@ export async function writeParts({ path, native, platform, entries, flags }: Par
 }
 
 /** Puts equal texts together, and sorts, so that the result does not depend on the order of finding. */
-export function assemble(build: Parts["build"], found: PartWithTexts[]): Parts {
+export function assemble(build: PartList["build"], found: PartWithTexts[]): PartList {
   const texts = new Map<string, string>();
-  const key = ({ kind, name, version }: PartWithTexts | Parts["parts"][number]) =>
+  const key = ({ kind, name, version }: PartWithTexts | PartList["parts"][number]) =>
     `${kind} ${name} ${version}`;
   // A package may be installed in several places. What the program itself takes goes before what a bundle may contain.
   const ordered = found.toSorted((a, b) => Number(a.within === undefined) - Number(b.within === undefined));

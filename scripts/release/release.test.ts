@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import parseExpression from "spdx-expression-parse";
 import { loadConfig } from "../../src/config/load.ts";
-import type { Parts } from "../../src/executable/parts.ts";
+import type { PartList } from "../../src/executable/parts.ts";
 import { sha256Hex } from "../../src/lib/sha256.ts";
 import { bunParts } from "./bun-parts.ts";
 import { renderExampleConfig } from "./bundle.ts";
@@ -31,7 +31,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "shruti-release-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const BUILD: Parts["build"] = {
+const BUILD: PartList["build"] = {
   version: "1.2.3",
   commit: "0123456789abcdef0123456789abcdef01234567",
   dirty: false,
@@ -45,7 +45,7 @@ const BUILD: Parts["build"] = {
 };
 
 describe("parts", () => {
-  let list: Parts;
+  let list: PartList;
 
   beforeAll(async () => {
     const entries = [join(ROOT, "src/main.ts"), join(ROOT, "src/store/file-hash-worker.ts")];

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
-import type { Part, Parts } from "../../src/executable/parts.ts";
+import type { Part, PartList } from "../../src/executable/parts.ts";
 
 const TYPES = {
   npm: Enums.ComponentType.Library,
@@ -27,7 +27,7 @@ const NVD: Readonly<Record<string, string>> = {
  *
  * @param executable SHA-256 of the executable that the bill describes
  */
-export function renderSbom(list: Parts, executable: string): string {
+export function renderSbom(list: PartList, executable: string): string {
   const bom = new Models.Bom({ version: 1, serialNumber: serialNumber(executable) });
   const product = productComponent(list, executable);
   bom.metadata.component = product;
@@ -50,7 +50,7 @@ function serialNumber(executable: string): string {
   return `urn:uuid:${groups.join("-")}-${hex.slice(20, 32)}`;
 }
 
-function productComponent({ build, licence }: Parts, executable: string): Models.Component {
+function productComponent({ build, licence }: PartList, executable: string): Models.Component {
   const product = new Models.Component(Enums.ComponentType.Application, "shruti", {
     bomRef: "shruti",
     version: build.version,

@@ -142,7 +142,7 @@ describe("config", () => {
     writeFileSync(path, '[limits]\nmax_queue = 7\n[engine]\ndevice = "tpu"\nworkers = 2\n[limit]\nx = 1\n');
     const environment = { SHRUTI_SEVER_LISTEN: "1", SHRUTI_CONFG: "1", SHRUTI_ENGINE_CHUNK_ATTEMPTS: "many" };
     const { problems, config } = readConfig(path, environment);
-    expect(problems.map(({ place, message }) => `${place} ${message.split(/[;]| must/)[0]}`)).toEqual([
+    expect(problems.map(({ where, message }) => `${where} ${message.split(/[;]| must/)[0]}`)).toEqual([
       `${path}:2 unknown setting limits.max_queue`,
       `${path}:4 engine.device`,
       `${path}:6 unknown section [limit]`,
@@ -157,7 +157,7 @@ describe("config", () => {
   test("reports every wrong entry of a table, and keeps the others", () => {
     writeFileSync(path, '[models.languages]\nhindi = "a"\nta = "b"\nmr = 1\n');
     const { problems, config } = readConfig(path, {});
-    expect(problems.map(({ place }) => place)).toEqual([`${path}:2`, `${path}:4`]);
+    expect(problems.map(({ where }) => where)).toEqual([`${path}:2`, `${path}:4`]);
     expect(config.models.languages).toEqual({ ta: "b" });
   });
 

@@ -59,7 +59,7 @@ export function readConfig(path: string | undefined, environment: Environment): 
     isDataDirFromWorkingDirectory = former.has("storage.data_dir");
   }
   const unknown = unknownVariables(environment);
-  problems.push(...unknown.map((message) => ({ place: ENVIRONMENT, message })));
+  problems.push(...unknown.map((message) => ({ where: ENVIRONMENT, message })));
   problems.push(...applyEnvironment(values, environment));
   const given = environment[variableOf("storage", "data_dir")];
   if (given !== undefined) {
@@ -104,16 +104,16 @@ function applyFile(values: Values, path: string): Pick<ReadConfig, "problems" | 
   return {
     problems: problems
       .sort((a, b) => a.line - b.line)
-      .map(({ line, message }) => ({ place: `${path}:${line}`, message })),
+      .map(({ line, message }) => ({ where: `${path}:${line}`, message })),
     knowsDataDir,
   };
 }
 
 function unreadableFile(path: string, code: string | undefined): ConfigProblem {
   if (code !== "EACCES" && code !== "EPERM")
-    return { place: path, message: `the config file cannot be read (${code ?? "unknown"})` };
+    return { where: path, message: `the config file cannot be read (${code ?? "unknown"})` };
   const message = `this user may not read the config file (${code}); run the command with sudo`;
-  return { place: path, message, isDenied: true };
+  return { where: path, message, isDenied: true };
 }
 
 type Mistake = { line: number; message: string };
@@ -240,7 +240,7 @@ function applyEnvironment(values: Values, environment: Environment): ConfigProbl
       if (raw === undefined) continue;
       const value = fromText(setting, raw);
       const problem = problemWith(name, setting, value);
-      if (problem) problems.push({ place: ENVIRONMENT, message: `${variable} ${problem}` });
+      if (problem) problems.push({ where: ENVIRONMENT, message: `${variable} ${problem}` });
       else Object.assign(values[section] ?? {}, { [name]: value });
     }
   }

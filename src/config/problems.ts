@@ -1,7 +1,7 @@
 /** One thing that is wrong with the configuration. */
 export type ConfigProblem = {
   /** The file with the line, such as `/etc/shruti/shruti.toml:12`, or `environment`; undefined: the settings together. */
-  place?: string;
+  where?: string;
   /** A sentence that begins with the setting. */
   message: string;
   /** The file is there, and this user may not read it. */
@@ -25,6 +25,6 @@ export class ConfigError extends Error {
   }
 }
 
-function describeProblem({ place, message }: ConfigProblem): string {
-  return place === undefined ? message : `${place}: ${message}`;
+function describeProblem({ where, message }: ConfigProblem): string {
+  return where === undefined ? message : `${where}: ${message}`;
 }

@@ -42,9 +42,9 @@ export async function compareClusters(
       const theirs = clusters[later] ?? -1;
       const isApart = windowOf(later) - windowOf(index) >= windowsApart;
       if (theirs < 0 || (its === theirs && !isApart)) continue;
-      const place = its < theirs ? its * count + theirs : theirs * count + its;
-      sums[place] = (sums[place] ?? 0) + (distances.values[row + later] ?? 0);
-      pairs[place] = (pairs[place] ?? 0) + 1;
+      const cell = its < theirs ? its * count + theirs : theirs * count + its;
+      sums[cell] = (sums[cell] ?? 0) + (distances.values[row + later] ?? 0);
+      pairs[cell] = (pairs[cell] ?? 0) + 1;
     }
     await yieldToLoop();
   }
@@ -78,8 +78,8 @@ export function nearestClusters({ count, sums, pairs, usual }: ClusterDistances,
   for (const [index, one] of clusters.entries()) {
     for (let later = index + 1; later < clusters.length; later++) {
       const other = clusters[later] ?? 0;
-      const place = one * count + other;
-      const between = (sums[place] ?? 0) / (pairs[place] ?? 0);
+      const cell = one * count + other;
+      const between = (sums[cell] ?? 0) / (pairs[cell] ?? 0);
       const distance = between - (within(one) + within(other)) / 2;
       if (distance < nearest.distance) nearest = { one, other, distance };
     }

@@ -16,7 +16,7 @@ const MARGIN_MS = 10 * 60_000;
 const MAX_PERIODS = 32;
 
 /** What the clock said at an instant. */
-export type Reading = { atMs: number; since: SinceBoot };
+export type ClockReading = { atMs: number; since: SinceBoot };
 
 /** Times that a clock in doubt has said between two leaps. */
 type Period = { fromMs: number; toMs: number };
@@ -40,9 +40,9 @@ export type Doubt = {
 
 export type ClockState = {
   /** A trusted time. Later readings of the same run of the machine are compared with it. */
-  anchor: Reading;
+  anchor: ClockReading;
   /** The newest reading. */
-  last: Reading;
+  last: ClockReading;
   doubt: Doubt | null;
   wrong: WrongPeriod[];
 };
@@ -52,14 +52,14 @@ export type ClockState = {
  *
  * @param newestMs the time of the newest entry that was written before; undefined: there is none
  */
-export function beginClock(reading: Reading, newestMs: number | undefined): ClockState {
+export function beginClock(reading: ClockReading, newestMs: number | undefined): ClockState {
   const trusted: ClockState = { anchor: reading, last: reading, doubt: null, wrong: [] };
   if (newestMs === undefined || isNear(reading.atMs, newestMs)) return trusted;
   return { ...trusted, doubt: beginDoubt(reading, newestMs, undefined) };
 }
 
 /** Follows the clock by one reading. */
-export function followClock(state: ClockState, reading: Reading): ClockState {
+export function followClock(state: ClockState, reading: ClockReading): ClockState {
   return state.doubt ? followDoubt(state, state.doubt, reading) : followTrusted(state, reading);
 }
 
@@ -68,7 +68,7 @@ export function followClock(state: ClockState, reading: Reading): ClockState {
  * When the clock was put forward while the machine ran, it was wrong before, and all that was written is younger than it
  * says.
  */
-export function confirmClock(before: ClockState, reading: Reading): ClockState {
+export function confirmClock(before: ClockState, reading: ClockReading): ClockState {
   const state = followClock(before, reading);
   if (!state.doubt) return state;
   const { knownMs, isExact } = state.doubt;
@@ -85,14 +85,14 @@ export function offsetOf({ doubt, last }: ClockState): number {
 }
 
 /** Returns the running time between two readings; undefined when the machine was started in between. */
-function elapsedBetween(from: Reading, to: Reading): number | undefined {
+function elapsedBetween(from: ClockReading, to: ClockReading): number | undefined {
   const elapsedMs = to.since.ms - from.since.ms;
   return from.since.boot === to.since.boot && elapsedMs >= 0 ? elapsedMs : undefined;
 }
 
 const isNear = (oneMs: number, otherMs: number) => Math.abs(oneMs - otherMs) <= MAX_DIFFERENCE_MS;
 
-function followTrusted(state: ClockState, reading: Reading): ClockState {
+function followTrusted(state: ClockState, reading: ClockReading): ClockState {
   const elapsedMs = elapsedBetween(state.last, reading);
   const sinceAnchorMs = elapsedBetween(state.anchor, reading);
   const isSameRun = elapsedMs !== undefined && sinceAnchorMs !== undefined;
@@ -105,7 +105,7 @@ function followTrusted(state: ClockState, reading: Reading): ClockState {
 }
 
 /** @param elapsedMs running time since the last trusted reading; undefined: the machine was off meanwhile */
-function beginDoubt(reading: Reading, knownMs: number, elapsedMs: number | undefined): Doubt {
+function beginDoubt(reading: ClockReading, knownMs: number, elapsedMs: number | undefined): Doubt {
   return {
     knownMs,
     isExact: elapsedMs !== undefined,
@@ -115,11 +115,11 @@ function beginDoubt(reading: Reading, knownMs: number, elapsedMs: number | undef
 }
 
 /** The clock has said all this since its leap, which was at most `elapsedMs` ago. */
-function periodAt({ atMs }: Reading, elapsedMs: number): Period {
+function periodAt({ atMs }: ClockReading, elapsedMs: number): Period {
   return { fromMs: atMs - elapsedMs - MARGIN_MS, toMs: atMs + MARGIN_MS };
 }
 
-function followDoubt(state: ClockState, doubt: Doubt, reading: Reading): ClockState {
+function followDoubt(state: ClockState, doubt: Doubt, reading: ClockReading): ClockState {
   const measuredMs = elapsedBetween(state.last, reading);
   const elapsedMs = measuredMs ?? 0;
   const knownMs = doubt.knownMs + elapsedMs;
@@ -138,7 +138,12 @@ function followDoubt(state: ClockState, doubt: Doubt, reading: Reading): ClockSt
   return trustAgain(followed, next, next.isExact ? { ...reading, atMs: knownMs } : reading);
 }
 
-function extended(periods: readonly Period[], last: Reading, reading: Reading, elapsedMs: number): Period[] {
+function extended(
+  periods: readonly Period[],
+  last: ClockReading,
+  reading: ClockReading,
+  elapsedMs: number,
+): Period[] {
   const current = periods.at(-1);
   const here = periodAt(reading, elapsedMs);
   const before = periods.slice(0, -1);
@@ -154,7 +159,7 @@ function extended(periods: readonly Period[], last: Reading, reading: Reading, e
 }
 
 /** Trusts the clock again. What was written at other readings since the doubt began has a wrong time. */
-function trustAgain({ last, wrong }: ClockState, { periods }: Doubt, anchor: Reading): ClockState {
+function trustAgain({ last, wrong }: ClockState, { periods }: Doubt, anchor: ClockReading): ClockState {
   const wrongPeriods = periods
     .slice(0, -1)
     .map((period) => ({ ...period, shiftMs: last.atMs - period.fromMs }))

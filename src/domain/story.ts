@@ -29,7 +29,7 @@ export type ChunkCounts = {
 };
 
 /** With what a recording was recognized. */
-export type Means = {
+export type RecognitionMeans = {
   /** Such as `cpu`; null: no chunk was recognized in this process. */
   device: string | null;
   /** SHA-256 of the model's weights; of several files that with the role `model`. */
@@ -54,4 +54,4 @@ export type Means = {
 };
 
 /** How a transcription was recognized. It stays when the chunks are removed. */
-export type TranscriptionWork = ChunkCounts & { means: Means | null };
+export type TranscriptionWork = ChunkCounts & { means: RecognitionMeans | null };

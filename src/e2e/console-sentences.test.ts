@@ -140,10 +140,10 @@ describe.skipIf(!hasBrowser)("the console says (needs Chromium)", () => {
       await page.locator(".drop-zone").waitFor();
       seen.push((await page.locator("body").textContent()) ?? "");
     }
-    const [phone = "", desk = ""] = seen;
+    const [phone = "", desktop = ""] = seen;
     expect(phone).not.toMatch(/\bdrop/i);
     expect(phone).toContain("Choose a recording");
-    expect(desk).toContain("Drop recordings here");
+    expect(desktop).toContain("Drop recordings here");
   });
 
   test("in Hindi what the server says in English only to those who open it", async () => {

@@ -13,7 +13,7 @@ import {
 } from "./fleet-faults-kit.ts";
 import { type FleetMember, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
 import { explained } from "./fleet-report.ts";
-import { addPart, faultsOf, NOTHING, type Numbers, recoveriesOf, sumOf } from "./fleet-sums.ts";
+import { addPart, type FaultCounts, faultsOf, NOTHING, recoveriesOf, sumOf } from "./fleet-sums.ts";
 import { reached, until, uploaded } from "./kit.ts";
 import { concatenated, secondsOf } from "./samples.ts";
 
@@ -88,7 +88,7 @@ async function openWorld(): Promise<{ world: FaultyWorld; witness: Witness }> {
 }
 
 /** The parts of a run, which may fail: `numbers` is what was reached until then. */
-type Run = { numbers: Numbers };
+type Run = { numbers: FaultCounts };
 
 /** Disturbs a fleet this many times, and compares what clients, database and ledger have at the end. */
 async function disturb(rounds: number, run: Run): Promise<void> {

@@ -2,13 +2,13 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { addPart, NOTHING, type Part } from "./fleet-sums.ts";
+import { addPart, NOTHING, type RunPart } from "./fleet-sums.ts";
 
 test("parts of the long form add up, also those that failed", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-fleet-sums-"));
   try {
     const path = join(folder, "sums.jsonl");
-    const part: Part = {
+    const part: RunPart = {
       ...NOTHING,
       ...{
         faults: { killed: 2, frozen: 1 },

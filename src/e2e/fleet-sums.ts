@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 
 /** What faults did to a fleet. */
-export type Numbers = {
+export type FaultCounts = {
   faults: Record<string, number>;
   transcriptions: number;
   /** Chunks that have ended, and how many of them ended more than once. */
@@ -14,12 +14,12 @@ export type Numbers = {
 };
 
 /** One part of the long form. `problem`: it failed, and what is lost is not known. */
-export type Part = Numbers & { installations: number; seconds: number; problem?: string };
+export type RunPart = FaultCounts & { installations: number; seconds: number; problem?: string };
 
-export const NOTHING: Numbers = { faults: {}, transcriptions: 0, chunks: 0, twice: 0, recoveries: {} };
+export const NOTHING: FaultCounts = { faults: {}, transcriptions: 0, chunks: 0, twice: 0, recoveries: {} };
 
-export function sumOf(all: readonly Numbers[]): Numbers {
-  const sum = (count: (numbers: Numbers) => number) => all.reduce((total, each) => total + count(each), 0);
+export function sumOf(all: readonly FaultCounts[]): FaultCounts {
+  const sum = (count: (counts: FaultCounts) => number) => all.reduce((total, each) => total + count(each), 0);
   const faults: Record<string, number> = {};
   const recoveries: Record<string, number[]> = {};
   for (const each of all) {
@@ -38,7 +38,9 @@ export function sumOf(all: readonly Numbers[]): Numbers {
 }
 
 /** Returns the median and the longest time until all workers took work again, seconds, by the kind of fault. */
-export function recoveriesOf({ recoveries }: Numbers): Record<string, { median: number; longest: number }> {
+export function recoveriesOf({
+  recoveries,
+}: FaultCounts): Record<string, { median: number; longest: number }> {
   return Object.fromEntries(
     Object.entries(recoveries).map(([kind, times]) => {
       const sorted = times.toSorted((a, b) => a - b);
@@ -47,10 +49,11 @@ export function recoveriesOf({ recoveries }: Numbers): Record<string, { median: 
   );
 }
 
-export const faultsOf = ({ faults }: Numbers) => Object.values(faults).reduce((sum, count) => sum + count, 0);
+export const faultsOf = ({ faults }: FaultCounts) =>
+  Object.values(faults).reduce((sum, count) => sum + count, 0);
 
 /** Adds a part to a file of one part a line, and returns a line with the sums of all parts, also of those that failed. */
-export function addPart(path: string, part: Part): string {
+export function addPart(path: string, part: RunPart): string {
   appendFileSync(path, `${JSON.stringify(part)}\n`);
   return sumsIn(path);
 }
@@ -60,7 +63,7 @@ function sumsIn(path: string): string {
   const parts = readFileSync(path, "utf8")
     .trimEnd()
     .split("\n")
-    .map((line): Part => ({ ...NOTHING, ...JSON.parse(line) }));
+    .map((line): RunPart => ({ ...NOTHING, ...JSON.parse(line) }));
   const total = sumOf(parts);
   return JSON.stringify({
     parts: parts.length,

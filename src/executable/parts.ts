@@ -1,7 +1,7 @@
 import partsFile from "#shruti-parts" with { type: "file" };
 
 /** What the executable is made of: written by scripts/release/parts.ts at every build, and embedded. */
-export type Parts = {
+export type PartList = {
   build: BuildFacts;
   /** The licence of the product itself: null while none is chosen. */
   licence: { name: string; text: string } | null;
@@ -50,8 +50,8 @@ export type Part = {
 };
 
 /** Reads the list of this executable's parts. */
-export async function readParts(): Promise<Parts> {
-  return (await Bun.file(partsFile).json()) as Parts;
+export async function readParts(): Promise<PartList> {
+  return (await Bun.file(partsFile).json()) as PartList;
 }
 
 /** Returns the commit of this executable, with `-dirty` where files differed from it; null: not known. */

@@ -101,10 +101,10 @@ function toTransformers(read: Ct2File, shape: WhisperShape, file: SourceFile): M
     left.delete(name);
     return tensor;
   };
-  const parts = { take, put: (name: string, tensor: StoredTensor) => void tensors.set(name, tensor) };
+  const moves = { take, put: (name: string, tensor: StoredTensor) => void tensors.set(name, tensor) };
   const pair = (from: string, to: string, names: readonly [string, string] = ["weight", "bias"]) => {
     for (const [index, name] of ["weight", "bias"].entries())
-      parts.put(`${to}.${name}`, take(`${from}/${names[index]}`));
+      moves.put(`${to}.${name}`, take(`${from}/${names[index]}`));
   };
   const norm = (from: string, to: string) => pair(`${from}/layer_norm`, to, ["gamma", "beta"]);
   pair("encoder/conv1", "encoder.conv1");
@@ -113,18 +113,18 @@ function toTransformers(read: Ct2File, shape: WhisperShape, file: SourceFile): M
     ["encoder", shape.audioLayers],
     ["decoder", shape.textLayers],
   ] as const) {
-    parts.put(`${side}.embed_positions.weight`, take(`${side}/position_encodings/encodings`));
+    moves.put(`${side}.embed_positions.weight`, take(`${side}/position_encodings/encodings`));
     norm(side, `${side}.layer_norm`);
     for (let n = 0; n < layers; n++) {
       const [from, to] = [`${side}/layer_${n}`, `${side}.layers.${n}`];
       const self = `${from}/self_attention`;
       norm(self, `${to}.self_attn_layer_norm`);
-      fused(parts, `${self}/linear_0`, `${to}.self_attn`, ["q_proj", "k_proj", "v_proj"]);
+      fused(moves, `${self}/linear_0`, `${to}.self_attn`, ["q_proj", "k_proj", "v_proj"]);
       pair(`${self}/linear_1`, `${to}.self_attn.out_proj`);
       if (side === "decoder") {
         norm(`${from}/attention`, `${to}.encoder_attn_layer_norm`);
         pair(`${from}/attention/linear_0`, `${to}.encoder_attn.q_proj`);
-        fused(parts, `${from}/attention/linear_1`, `${to}.encoder_attn`, ["k_proj", "v_proj"]);
+        fused(moves, `${from}/attention/linear_1`, `${to}.encoder_attn`, ["k_proj", "v_proj"]);
         pair(`${from}/attention/linear_2`, `${to}.encoder_attn.out_proj`);
       }
       norm(`${from}/ffn`, `${to}.final_layer_norm`);
@@ -132,17 +132,21 @@ function toTransformers(read: Ct2File, shape: WhisperShape, file: SourceFile): M
       pair(`${from}/ffn/linear_1`, `${to}.fc2`);
     }
   }
-  parts.put("decoder.embed_tokens.weight", take(EMBEDDING));
-  if (left.has(PROJECTION)) parts.put(OUTPUT_LAYER, take(PROJECTION));
+  moves.put("decoder.embed_tokens.weight", take(EMBEDDING));
+  if (left.has(PROJECTION)) moves.put(OUTPUT_LAYER, take(PROJECTION));
   // What is left belongs to no Whisper model. The conversion refuses it by its name.
   for (const [name, tensor] of left) tensors.set(name, tensor);
   return tensors;
 }
 
-type Parts = { take: (name: string) => StoredTensor; put: (name: string, tensor: StoredTensor) => void };
+/** How a conversion takes tensors out of a folder, and puts those that it makes. */
+type TensorMoves = {
+  take: (name: string) => StoredTensor;
+  put: (name: string, tensor: StoredTensor) => void;
+};
 
 /** Takes a tensor apart into equal parts of its rows. Whisper's keys have no bias, so theirs must be zeros. */
-function fused({ take, put }: Parts, from: string, to: string, names: readonly string[]): void {
+function fused({ take, put }: TensorMoves, from: string, to: string, names: readonly string[]): void {
   const weight = take(`${from}/weight`);
   const bias = take(`${from}/bias`);
   for (const [index, name] of names.entries()) {

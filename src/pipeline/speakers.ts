@@ -39,7 +39,7 @@ export function joinSpeakers(
       turnsOfChannel,
     ),
   );
-  const channelOf = ({ segment }: Part) => segment.channel ?? 0;
+  const channelOf = ({ segment }: SpokenPart) => segment.channel ?? 0;
   parts.sort((a, b) => a.segment.startMs - b.segment.startMs || channelOf(a) - channelOf(b));
   return label(parts);
 }
@@ -56,12 +56,12 @@ export function speechByChannel<Region>(
 }
 
 /** A segment or a part of one, and its speaker, which is undefined without turns. */
-type Part = { segment: LooseSegment; speaker: number | undefined };
+type SpokenPart = { segment: LooseSegment; speaker: number | undefined };
 
-function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]): Part[] {
+function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]): SpokenPart[] {
   if (turns.length === 0) return segments.map((segment) => ({ segment: { ...segment }, speaker: undefined }));
   const order = orderTurns(turns);
-  const parts: Part[] = [];
+  const parts: SpokenPart[] = [];
   for (const segment of segments) {
     const shares = sharesOf(segment, order);
     const texts = divideText(
@@ -109,7 +109,7 @@ function firstOf(turns: readonly Turn[], test: (turn: Turn) => boolean): number 
   return low;
 }
 
-function label(parts: readonly Part[]): LooseSegment[] {
+function label(parts: readonly SpokenPart[]): LooseSegment[] {
   const labels = new Map<number, string>();
   return parts.map(({ segment, speaker }) => {
     if (speaker === undefined) return segment;

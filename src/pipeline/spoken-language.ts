@@ -67,14 +67,14 @@ export function mismatchedLanguages(
   const told = chunks.filter(({ languages }) => languages.length > 0);
   const speechMs = told.reduce((sum, chunk) => sum + chunk.speechMs, 0);
   if (speechMs < SHORTEST_MS) return undefined;
-  const means = new Map<string, number>();
+  const averages = new Map<string, number>();
   for (const chunk of told)
     for (const { language: code, probability } of chunk.languages)
-      means.set(code, (means.get(code) ?? 0) + (probability * chunk.speechMs) / speechMs);
+      averages.set(code, (averages.get(code) ?? 0) + (probability * chunk.speechMs) / speechMs);
   // Speech in codemix has English in it.
   const isAsked = (sound: string) => sound === soundOf(language) || (mode === "codemix" && sound === "en");
   const sounds = new Map<string, number>();
-  for (const [code, mean] of means) sounds.set(soundOf(code), (sounds.get(soundOf(code)) ?? 0) + mean);
+  for (const [code, mean] of averages) sounds.set(soundOf(code), (sounds.get(soundOf(code)) ?? 0) + mean);
   let asked = 0;
   let other = 0;
   for (const [sound, mean] of sounds) {
@@ -83,7 +83,7 @@ export function mismatchedLanguages(
   }
   const ways = speechMs < STEADY_MS ? SURE_IF_SHORT : SURE;
   if (!ways.some((sure) => other >= sure.other && asked <= sure.asked)) return undefined;
-  return [...means]
+  return [...averages]
     .map(([code, probability]) => ({ language: code, probability }))
     .filter(({ probability }) => probability >= NAMED)
     .sort((a, b) => b.probability - a.probability);

@@ -72,8 +72,8 @@ function spell(letters: readonly string[]): string {
       isBare = true;
     } else {
       const next = letters[at + 1];
-      const place: Place = { isFirst: word === "", isBare, next };
-      const sound: Sound = SOUNDS[letter]?.(place) ?? { text: /\p{Nd}/u.test(letter) ? letter : "" };
+      const around: Surroundings = { isFirst: word === "", isBare, next };
+      const sound: Sound = SOUNDS[letter]?.(around) ?? { text: /\p{Nd}/u.test(letter) ? letter : "" };
       word += sound.text;
       isBare = sound.isBare ?? false;
     }
@@ -85,33 +85,33 @@ function spell(letters: readonly string[]): string {
 const BREATH = "ھ";
 const VOWELS = new Set(["ا", "آ", "و", "ی", "ے"]);
 
-type Place = { isFirst: boolean; isBare: boolean; next: string | undefined };
+type Surroundings = { isFirst: boolean; isBare: boolean; next: string | undefined };
 /** What a letter sounds like at its place. `isBare`: it is a consonant there. */
 type Sound = { text: string; isBare?: boolean };
 
 /** Writes a vowel as a sign after a consonant, and elsewhere as a letter. */
 const signOr =
   (sign: string, letter: string) =>
-  ({ isBare }: Place): Sound => ({ text: isBare ? sign : letter });
+  ({ isBare }: Surroundings): Sound => ({ text: isBare ? sign : letter });
 
 /** Letters that are vowels, or consonants that are written like one. */
-const SOUNDS: Readonly<Record<string, (place: Place) => Sound>> = {
+const SOUNDS: Readonly<Record<string, (around: Surroundings) => Sound>> = {
   آ: signOr("ा", "आ"),
-  ا: (place) => {
-    if (!place.isFirst) return signOr("ा", "आ")(place);
+  ا: (around) => {
+    if (!around.isFirst) return signOr("ा", "आ")(around);
     // Before a vowel it only carries it.
-    return { text: place.next === "ی" || place.next === "و" ? "" : "अ" };
+    return { text: around.next === "ی" || around.next === "و" ? "" : "अ" };
   },
-  ع: (place) => (place.isFirst ? { text: "अ" } : signOr("ा", "")(place)),
-  و: (place) => {
-    const isConsonant = place.isFirst || (place.next !== undefined && VOWELS.has(place.next));
-    return isConsonant ? { text: "व", isBare: true } : signOr("ो", "ओ")(place);
+  ع: (around) => (around.isFirst ? { text: "अ" } : signOr("ा", "")(around)),
+  و: (around) => {
+    const isConsonant = around.isFirst || (around.next !== undefined && VOWELS.has(around.next));
+    return isConsonant ? { text: "व", isBare: true } : signOr("ो", "ओ")(around);
   },
-  ی: (place) => {
-    if (place.isFirst) return { text: "य", isBare: true };
-    if (place.next === "ا" || place.next === "و") return { text: place.isBare ? "िय" : "य", isBare: true };
-    if (place.next === "ں") return signOr("े", "ए")(place);
-    return signOr("ी", place.next === undefined ? "ई" : "ए")(place);
+  ی: (around) => {
+    if (around.isFirst) return { text: "य", isBare: true };
+    if (around.next === "ا" || around.next === "و") return { text: around.isBare ? "िय" : "य", isBare: true };
+    if (around.next === "ں") return signOr("े", "ए")(around);
+    return signOr("ी", around.next === undefined ? "ई" : "ए")(around);
   },
   ے: signOr("े", "ए"),
   ؤ: signOr("ो", "ओ"),

@@ -20,7 +20,7 @@ const ANSWERED_WITHIN_MS = 3_000;
 
 const openApp = testAppOpener();
 
-type Ending = "cancel" | "purge";
+type EndedBy = "cancel" | "purge";
 
 const PATHS = { strict: "/v1/audio/transcriptions", layer: "/openai/v1/audio/transcriptions" } as const;
 
@@ -53,7 +53,7 @@ function endDuringChunk(testApp: TestApp, end: () => Promise<void>): void {
 const open = (options: Parameters<typeof openApp>[0] = {}) =>
   openApp({ ...options, config: { openai: { enabled: true }, ...options.config } });
 
-const RUNNING: [string, Ending, keyof typeof PATHS, number, object][] = [
+const RUNNING: [string, EndedBy, keyof typeof PATHS, number, object][] = [
   ["a synchronous request", "cancel", "strict", 20, {}],
   ["a synchronous request", "purge", "strict", 20, {}],
   ["a short recording of the OpenAI layer", "purge", "layer", 20, {}],
@@ -100,7 +100,7 @@ test("a cancelled request's place goes to the next one at once, and those that s
   command.close();
 });
 
-test.each<Ending>(["cancel", "purge"])(
+test.each<EndedBy>(["cancel", "purge"])(
   "a long recording that waits in the queue is answered when a %s ends it",
   async (ending) => {
     const testApp = await open({ config: { engine: { workers: 1 } } });

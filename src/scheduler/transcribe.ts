@@ -5,7 +5,7 @@ import type { RecognitionEnding } from "../domain/ending.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import { modelHashOf } from "../domain/model-hash.ts";
 import type { DoubtfulText, TranscriptionResult } from "../domain/result.ts";
-import type { Means } from "../domain/story.ts";
+import type { RecognitionMeans } from "../domain/story.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ChunkSlots, Recording } from "../recognition/context.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
@@ -63,7 +63,11 @@ function claim({ transcriptions, findModel, clock }: RunContext, id: string): Tr
 }
 
 /** Returns with what a recording was recognized. The engine loads no weights but those of the manifest. */
-function meansOf({ engine, config, commit }: RunContext, model: InstalledModel, ending: Recognized): Means {
+function meansOf(
+  { engine, config, commit }: RunContext,
+  model: InstalledModel,
+  ending: Recognized,
+): RecognitionMeans {
   const { device, cpuVariant } = engine.status().models.find(({ modelId }) => modelId === model.id) ?? {};
   const { sha256: modelSha256, decoding, parts } = model;
   const { precision } = config.engine;

@@ -29,7 +29,7 @@ import { createBallastUpkeep } from "./ballast-upkeep.ts";
 import { createJournalUpkeep } from "./journal-upkeep.ts";
 import { type ConsoleNumbers, createConsoleNumbers } from "./numbers/console-numbers.ts";
 import { addFleetGauges } from "./numbers/fleet-gauges.ts";
-import { addGauges, type Endings } from "./numbers/gauges.ts";
+import { addGauges, type ExpiryTimes } from "./numbers/gauges.ts";
 import { createProgramNumbers, type ProgramNumbers } from "./numbers/program-numbers.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
 import { createScheduledBackups, type ScheduledBackups } from "./scheduled-backups.ts";
@@ -98,7 +98,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     unready: readiness.reasons,
   });
   const consoleNumbers = createConsoleNumbers({ ...base, numbers, transcriptions });
-  const ends: Endings = { certificateAtMs: undefined };
+  const ends: ExpiryTimes = { certificateAtMs: undefined };
   const parts = { ...workers, backups, numbers, consoleNumbers, ends };
   const http = openHttp(base, services, parts, stopping.signal, options.baseUrl);
   const onChange = () => {
@@ -200,7 +200,7 @@ type HttpFacts = {
   backups: ScheduledBackups;
   numbers: ProgramNumbers;
   consoleNumbers: ConsoleNumbers;
-  ends: Endings;
+  ends: ExpiryTimes;
 };
 
 /** @param stopping aborts after the drain: from then on requests are refused */

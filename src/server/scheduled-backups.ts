@@ -137,8 +137,8 @@ function nextBackup({ backup, billing }: Config, afterMs: number): number | unde
 /** Checks `[backup]`. @throws ConfigError */
 export function checkBackupSettings(config: Config): void {
   const { schedule, to } = config.backup;
-  const place = to === "" ? undefined : problemOfPlace(resolve(to), dataDirOf(config));
-  if (place !== undefined) throw new ConfigError(`backup.to: ${place}`);
+  const problem = to === "" ? undefined : problemOfPlace(resolve(to), dataDirOf(config));
+  if (problem !== undefined) throw new ConfigError(`backup.to: ${problem}`);
   if (schedule === "") return;
   if (to === "") throw new ConfigError("backup.schedule needs backup.to, the folder of the backups");
   try {

@@ -2,12 +2,12 @@ import { statSync } from "node:fs";
 import {
   type Ages,
   beginClock,
+  type ClockReading,
   type ClockState,
   confirmClock,
   followClock,
   MAX_DIFFERENCE_MS,
   offsetOf,
-  type Reading,
 } from "../domain/clock-trust.ts";
 import type { Clock, SinceBoot } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -83,11 +83,11 @@ export function createClockTrust(deps: ClockTrustDeps): ClockTrust {
   let timer: Timer | undefined;
   let loggedMs: number | undefined;
 
-  const read = (): Reading => ({ atMs: clock.now(), since: clock.sinceBoot?.() ?? otherRun });
+  const read = (): ClockReading => ({ atMs: clock.now(), since: clock.sinceBoot?.() ?? otherRun });
   const stored = (from: Store) => findSetting(from, SETTING_NAMES.clock) as ClockState | undefined;
   // Read before anything is written under the present clock. A clock that was read before does not need it.
   const newestMs = stored(store) ? undefined : firstKnownMs(deps);
-  const follow = (state: ClockState | undefined, reading: Reading) =>
+  const follow = (state: ClockState | undefined, reading: ClockReading) =>
     state ? followClock(state, reading) : beginClock(reading, newestMs);
 
   const peek = () => follow(stored(store), read());

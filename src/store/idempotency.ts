@@ -6,7 +6,8 @@ import { isOver as isOverIn } from "./over.ts";
 import { idempotencyKeys } from "./schema.ts";
 
 export type IdempotencyRow = typeof idempotencyKeys.$inferSelect;
-export type IdempotencyScope = { projectId: string; submission: Submission; key: string };
+/** To whom a key belongs: the project, and among its keys those of a kind of submission. */
+export type IdempotencyOwner = { projectId: string; submission: Submission; key: string };
 
 /**
  * Finds the accepted request of a key, unless the key has expired.
@@ -15,10 +16,10 @@ export type IdempotencyScope = { projectId: string; submission: Submission; key:
  */
 export function findIdempotencyKey(
   store: Store,
-  scope: IdempotencyScope,
+  owner: IdempotencyOwner,
   ages: Ages | undefined,
 ): IdempotencyRow | undefined {
-  const row = store.select().from(idempotencyKeys).where(matches(scope)).get();
+  const row = store.select().from(idempotencyKeys).where(matches(owner)).get();
   return row && ages && isOver(row.createdAt, row.expiresAt, ages) ? undefined : row;
 }
 
@@ -49,10 +50,10 @@ export function deleteExpiredIdempotencyKeys(tx: Store, ages: Ages, limit: numbe
 
 const isExpired = (ages: Ages) => isOverIn(idempotencyKeys.createdAt, idempotencyKeys.expiresAt, ages);
 
-function matches(scope: IdempotencyScope) {
+function matches(owner: IdempotencyOwner) {
   return and(
-    eq(idempotencyKeys.projectId, scope.projectId),
-    eq(idempotencyKeys.submission, scope.submission),
-    eq(idempotencyKeys.key, scope.key),
+    eq(idempotencyKeys.projectId, owner.projectId),
+    eq(idempotencyKeys.submission, owner.submission),
+    eq(idempotencyKeys.key, owner.key),
   );
 }

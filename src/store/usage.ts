@@ -39,10 +39,10 @@ export function insertUsageEvent(tx: Store, event: NewUsageEvent, nowMs: number)
  */
 export function listUsageEvents(
   store: Store,
-  scope: { projectId: string },
+  project: { projectId: string },
   page: { limit: number; after?: string },
 ): { data: UsageEventRow[]; next: string | null } {
-  const ofProject = eq(usageEvents.projectId, scope.projectId);
+  const ofProject = eq(usageEvents.projectId, project.projectId);
   if (page.after !== undefined) {
     const found = store
       .select({ id: usageEvents.id })

@@ -17,8 +17,8 @@ beforeAll(async () => {
   const id = await begin(testApp, FOUR_CHUNKS);
   await clientOf(testApp).finished(id);
   const { database, services } = testApp.app;
-  const scope = { organizationId: testApp.organization.id, projectId: testApp.project.id };
-  const endpoint = services.webhooks.register(scope, { url: "https://93.184.216.34/hook" });
+  const owner = { organizationId: testApp.organization.id, projectId: testApp.project.id };
+  const endpoint = services.webhooks.register(owner, { url: "https://93.184.216.34/hook" });
   database.sqlite.run(
     "INSERT INTO events (id, transcription_id, endpoint_id, type, body, created_at) VALUES ('evt_1', ?, ?, 'transcription.completed', '{}', 1)",
     [id, endpoint.id],

@@ -67,7 +67,7 @@ async function problemsOfSettings(config: Config): Promise<readonly ConfigProble
   }
 }
 
-const toJson = ({ place, message }: ConfigProblem) => ({ place: place ?? null, message });
+const toJson = ({ where, message }: ConfigProblem) => ({ place: where ?? null, message });
 
 function withoutSecrets(config: Config): Record<string, Record<string, unknown>> {
   return Object.fromEntries(

@@ -24,7 +24,7 @@ const DEFAULT_DATA = "./shruti-data";
 const HEADING = `Shruti ${packageJson.version} wrote this file. Remove the # before a setting to change it.`;
 
 /** Where config and database are, or will be. */
-type Place = {
+type NewAppliance = {
   configPath: string;
   /** Text of the config file, which is made when the rest is there; undefined: there is one, which stays as it is. */
   text: string | undefined;
@@ -51,12 +51,16 @@ export function registerInit(program: Command, context: CliContext): void {
       const { SHRUTI_CONFIG } = context.io.environment;
       // Later commands look in the same places.
       const config = command.optsWithGlobals<{ config?: string }>().config || SHRUTI_CONFIG || DEFAULT_CONFIG;
-      await init(context, await placeOf(context, resolve(config), options), options);
+      await init(context, await newAppliance(context, resolve(config), options), options);
     });
 }
 
 /** @throws CommandError `conflict` when a config that is there names another data directory than `--data` */
-async function placeOf(context: CliContext, configPath: string, { data }: InitOptions): Promise<Place> {
+async function newAppliance(
+  context: CliContext,
+  configPath: string,
+  { data }: InitOptions,
+): Promise<NewAppliance> {
   const { environment } = context.io;
   if (!existsSync(configPath)) {
     const dataDir = resolve(data || environment.SHRUTI_STORAGE_DATA_DIR || DEFAULT_DATA);
@@ -73,25 +77,25 @@ async function placeOf(context: CliContext, configPath: string, { data }: InitOp
   return { configPath, dataDir, text: undefined };
 }
 
-async function init(context: CliContext, place: Place, options: InitOptions): Promise<void> {
+async function init(context: CliContext, appliance: NewAppliance, options: InitOptions): Promise<void> {
   const { databasePath } = await import("../../store/database.ts");
-  const path = databasePath(place.dataDir);
+  const path = databasePath(appliance.dataDir);
   const keyFile = options.keyFile === undefined ? undefined : resolve(options.keyFile);
   const names = { organization: options.name, project: options.projectName, key: options.keyName };
   const makeAll = async () => {
     // A folder that is there may belong to the service's user, who could have put links into it.
-    const made = await asOwnerOf(place.dataDir, () => makeRecords(path, context.clock, names, keyFile));
-    writeConfig(place);
+    const made = await asOwnerOf(appliance.dataDir, () => makeRecords(path, context.clock, names, keyFile));
+    writeConfig(appliance);
     return made;
   };
   const hasOne = existsSync(path);
-  if (hasOne && !options.unlessExists) throw hasDatabase(place.dataDir);
+  if (hasOne && !options.unlessExists) throw hasDatabase(appliance.dataDir);
   const records = hasOne ? await makeAll() : await makeDatabase(path, makeAll);
-  await makeBallast(context, place);
-  report(context, options, place, records);
+  await makeBallast(context, appliance);
+  report(context, options, appliance, records);
 }
 
-function writeConfig({ configPath, text }: Place): void {
+function writeConfig({ configPath, text }: NewAppliance): void {
   if (text === undefined) return;
   asWriterOf(configPath, () => {
     mkdirSync(dirname(configPath), { recursive: true });
@@ -101,7 +105,7 @@ function writeConfig({ configPath, text }: Place): void {
 }
 
 /** Keeps space for commands on a full disk. What fails here, the server tries again. */
-async function makeBallast({ io }: CliContext, { configPath, dataDir }: Place): Promise<void> {
+async function makeBallast({ io }: CliContext, { configPath, dataDir }: NewAppliance): Promise<void> {
   const { fillBallast } = await import("../../services/ballast.ts");
   const { config } = readConfig(configPath, io.environment);
   await fillBallast(dataDir, config.storage.ballast_bytes).catch(() => {});
@@ -151,21 +155,21 @@ async function claim(path: string, dataDir: string): Promise<void> {
 const hasDatabase = (dataDir: string) =>
   new CommandError("conflict", `${dataDir} holds a database already; init does not overwrite it`);
 
-function report(context: CliContext, options: InitOptions, place: Place, records: Records): void {
+function report(context: CliContext, options: InitOptions, appliance: NewAppliance, records: Records): void {
   const { organizationId, projectId, key } = records;
   const shown = options.keyFile === undefined ? key : null;
   if (options.json) {
     context.printJson({
-      config: place.configPath,
-      data_dir: place.dataDir,
+      config: appliance.configPath,
+      data_dir: appliance.dataDir,
       organization_id: organizationId,
       project_id: projectId,
       key: shown,
     });
     return;
   }
-  context.printLine(`config        ${place.configPath}`);
-  context.printLine(`data          ${place.dataDir}`);
+  context.printLine(`config        ${appliance.configPath}`);
+  context.printLine(`data          ${appliance.dataDir}`);
   context.printLine(`organization  ${organizationId}`);
   context.printLine(`project       ${projectId}`);
   context.printLine(`key           ${key === null ? "(there already)" : (shown ?? options.keyFile)}`);

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Part, Parts } from "../../executable/parts.ts";
+import type { Part, PartList } from "../../executable/parts.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { renderTable } from "../frame/output.ts";
 
@@ -21,7 +21,7 @@ export function registerLicenses(program: Command, context: CliContext): void {
     });
 }
 
-function named({ parts }: Parts, name: string): Part[] {
+function named({ parts }: PartList, name: string): Part[] {
   const found = parts.filter((part) => part.name.toLowerCase() === name.toLowerCase());
   if (found.length === 0)
     throw new CommandError("not_found", `there is no part ${name}; see: shruti licenses`);
@@ -29,7 +29,7 @@ function named({ parts }: Parts, name: string): Part[] {
 }
 
 /** Each part with its texts in full. */
-function asJson({ build, licence, texts }: Parts, parts: readonly Part[]) {
+function asJson({ build, licence, texts }: PartList, parts: readonly Part[]) {
   return {
     version: build.version,
     licence,
@@ -37,27 +37,27 @@ function asJson({ build, licence, texts }: Parts, parts: readonly Part[]) {
   };
 }
 
-export function describeLicence({ build, licence }: Parts): string {
+export function describeLicence({ build, licence }: PartList): string {
   const name = `Shruti ${build.version}`;
   if (licence !== null) return `${name}: ${licence.name}\n`;
   return `${name}: no licence has been chosen yet. All rights are reserved by its owner; the parts below have their own licences.\n`;
 }
 
-function renderOverview(list: Parts): string {
+function renderOverview(list: PartList): string {
   const rows = list.parts.map(({ name, version, licence, within }) => [name, version, licence, within ?? ""]);
   const table = renderTable(["PART", "VERSION", "LICENCE", "INSIDE"], rows);
   return `${describeLicence(list)}\n${table}\nTexts: shruti licenses NAME, shruti licenses --all\n`;
 }
 
 /** Renders everything: the product's licence, all parts, and each text once with the parts that it belongs to. */
-export function renderLicences(list: Parts): string {
+export function renderLicences(list: PartList): string {
   const own = list.licence === null ? "" : `\n${list.licence.text}`;
   return `${describeLicence(list)}${own}\n${renderTexts(list, list.parts)}`;
 }
 
 const RULE = `${"=".repeat(100)}\n`;
 
-function renderTexts({ texts }: Parts, parts: readonly Part[]): string {
+function renderTexts({ texts }: PartList, parts: readonly Part[]): string {
   const owners = Map.groupBy(
     parts.flatMap((part) => part.texts.map((key) => ({ part, key }))),
     ({ key }) => key,

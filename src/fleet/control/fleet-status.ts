@@ -45,7 +45,8 @@ export type FleetStatus = {
   audio_answers: Record<string, number>;
 };
 
-type Parts = {
+/** What a status is made of. */
+type StatusSources = {
   executor: FleetExecutor;
   registry: Registry;
   members: Members;
@@ -53,7 +54,7 @@ type Parts = {
   listener: Pick<Listener, "answers">;
 };
 
-export function statusOf({ executor, registry, members, link, listener }: Parts): FleetStatus {
+export function statusOf({ executor, registry, members, link, listener }: StatusSources): FleetStatus {
   const { isUp, server, version, problem } = link.status();
   const { interrupted, lostWorkers } = executor.reconcile.counts();
   const preparing = executor.jobs.list().filter(({ kind }) => kind === "prepare").length;

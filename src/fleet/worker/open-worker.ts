@@ -20,7 +20,7 @@ import { openGreeting } from "./greeting.ts";
 import { createHealth, type Health } from "./health.ts";
 import { createModelFetching, type FetchOptions } from "./model-fetching.ts";
 import { createOfferedModels } from "./offered-models.ts";
-import { createPlaces } from "./places.ts";
+import { createWorkerPlaces } from "./places.ts";
 import type { PreparingOptions } from "./preparing.ts";
 import { createPulling } from "./pulling.ts";
 import { createReports } from "./reports.ts";
@@ -84,7 +84,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     sha256OfFile: options.sha256OfFile,
     onProblem: (model, reason) => log.error({ model, reason }, "a model is not offered to the fleet"),
   });
-  const chunkPlaces = createPlaces(models, executor, options.placesAhead);
+  const chunkPlaces = createWorkerPlaces(models, executor, options.placesAhead);
   const fetching =
     options.fetching &&
     createModelFetching({

@@ -4,7 +4,7 @@ import type { OfferedModels } from "./offered-models.ts";
 import type { Offer, PlaceKind } from "./pulling.ts";
 
 /** How many chunks a worker takes at once: for each model as many as this machine recognizes without a fleet. */
-export type Places = {
+export type WorkerPlaces = {
   /** Returns the places of the model with the most. */
   most(): number;
   /** Returns the models whose chunks a place may take. Only chunks that no client waits for are bounded by model. */
@@ -14,11 +14,11 @@ export type Places = {
 };
 
 /** @param ahead places beyond those that the executor computes */
-export function createPlaces(
+export function createWorkerPlaces(
   models: Pick<OfferedModels, "find" | "list">,
   executor: Pick<ChunkExecutor, "capacity">,
   ahead: number,
-): Places {
+): WorkerPlaces {
   const placesOf = (hash: string) => executor.capacity(models.find(hash) ?? { bytes: 0 }).chunks + ahead;
   return {
     most: () => Math.max(0, ...models.list().map(({ hash }) => placesOf(hash))),

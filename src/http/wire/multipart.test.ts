@@ -8,7 +8,7 @@ import { type ReceivedForm, receiveForm } from "./multipart.ts";
 const folder = mkdtempSync(join(tmpdir(), "shruti-form-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Part = { head: string; bytes: number };
+type FormPart = { head: string; bytes: number };
 
 const FILE = 'Content-Disposition: form-data; name="file"; filename="a.wav"';
 const LANGUAGE = 'Content-Disposition: form-data; name="language"';
@@ -16,7 +16,7 @@ const WITHIN_MS = 5_000;
 let count = 0;
 
 /** Receives a form of these parts that arrives in pieces of this many bytes. */
-async function receive(parts: readonly Part[], pieceBytes: number): Promise<ReceivedForm> {
+async function receive(parts: readonly FormPart[], pieceBytes: number): Promise<ReceivedForm> {
   const chunks = parts.flatMap(({ head, bytes }) => [
     Buffer.from(`--xyz\r\n${head}\r\n\r\n`),
     Buffer.alloc(bytes, "a"),

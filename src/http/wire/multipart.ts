@@ -79,12 +79,12 @@ export type FormFault = { name: string; message: string };
  *   reason when it aborts
  */
 export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {
-  const parts: Parts = { begun: 0, understood: 0, mediaType: undefined, onBroken: () => {} };
-  const parser = openParser(request, parts, options.maxFieldBytes ?? MAX_FIELD_BYTES);
+  const progress: FormProgress = { begun: 0, understood: 0, mediaType: undefined, onBroken: () => {} };
+  const parser = openParser(request, progress, options.maxFieldBytes ?? MAX_FIELD_BYTES);
   const file = await open(options.path, "wx", 0o600);
   try {
-    const form = await receive(parser, parts, request, file, options);
-    if (parts.understood < parts.begun) form.fault ??= UNREADABLE_PART;
+    const form = await receive(parser, progress, request, file, options);
+    if (progress.understood < progress.begun) form.fault ??= UNREADABLE_PART;
     return form;
   } finally {
     parser.destroy();
@@ -92,8 +92,8 @@ export async function receiveForm(request: Request, options: FormOptions): Promi
   }
 }
 
-/** Parts of a form that have begun, and those whose head names them. */
-type Parts = {
+/** How far a form has been read: how many of its parts have begun, and how many of those have a head that names them. */
+type FormProgress = {
   begun: number;
   understood: number;
   /** The media type of the part that began last, with its parameters. The parser itself drops them. */
@@ -111,7 +111,7 @@ const TOO_MANY_PARTS: FormFault = { name: "body", message: `The form has more th
 /** The parser inside, of which the library says when a part begins; of parts that it skips it says nothing itself. */
 type WithInnerParser = { _parser: { parser: EventEmitter } };
 
-function openParser(request: Request, parts: Parts, maxFieldBytes: number): BusboyInstance {
+function openParser(request: Request, progress: FormProgress, maxFieldBytes: number): BusboyInstance {
   const type = request.headers.get("content-type") ?? "";
   refuseEncoding(request);
   try {
@@ -120,7 +120,7 @@ function openParser(request: Request, parts: Parts, maxFieldBytes: number): Busb
       headers: { "content-type": type },
       fileHwm: PART_BUFFER_BYTES,
       isPartAFile(_name, _type, fileName) {
-        parts.understood += 1;
+        progress.understood += 1;
         return fileName !== undefined;
       },
       limits: {
@@ -134,11 +134,11 @@ function openParser(request: Request, parts: Parts, maxFieldBytes: number): Busb
     (parser as unknown as WithInnerParser)._parser.parser.on("part", (part: EventEmitter) => {
       // Before the library's own listener, which announces the file.
       part.prependListener("header", (fields: Record<string, string[] | undefined>) => {
-        parts.mediaType = fields["content-type"]?.[0];
+        progress.mediaType = fields["content-type"]?.[0];
       });
-      if (parts.understood < parts.begun) parts.onBroken(UNREADABLE_PART);
-      parts.begun += 1;
-      if (parts.begun > MAX_PARTS) parts.onBroken(TOO_MANY_PARTS);
+      if (progress.understood < progress.begun) progress.onBroken(UNREADABLE_PART);
+      progress.begun += 1;
+      if (progress.begun > MAX_PARTS) progress.onBroken(TOO_MANY_PARTS);
     });
     return parser;
   } catch (cause) {
@@ -168,7 +168,7 @@ function faultOf(value: string, isCut: boolean, maxBytes: number): string | unde
 
 async function receive(
   parser: BusboyInstance,
-  parts: Parts,
+  progress: FormProgress,
   request: Request,
   handle: FileHandle,
   options: FormOptions,
@@ -205,7 +205,7 @@ async function receive(
     const isFirst = name === options.fileField && form.file === undefined;
     if (name !== options.fileField) note(name, `${name} must be text.`);
     if (!isFirst) return void stream.resume();
-    const format = rawFormatOf({ name: fileName, mediaType: parts.mediaType });
+    const format = rawFormatOf({ name: fileName, mediaType: progress.mediaType });
     const file: ReceivedFile = { bytes: 0, sha256: "", format };
     form.file = file;
     fileStream = stream;
@@ -215,7 +215,7 @@ async function receive(
     // The parser waits until the part is read, and the body waits for the parser: after a failed write, both for ever.
     storing.catch(unstorable.reject);
   });
-  parts.onBroken = (fault) => {
+  progress.onBroken = (fault) => {
     form.fault ??= fault;
     broken.abort();
   };

@@ -13,7 +13,7 @@ import type { ScheduledBackups } from "../scheduled-backups.ts";
 import type { ProgramNumbers } from "./program-numbers.ts";
 
 /** When the certificate ends with which the server listens, epoch milliseconds; undefined: the server has none. */
-export type Endings = { certificateAtMs: number | undefined };
+export type ExpiryTimes = { certificateAtMs: number | undefined };
 
 /** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */
 export function addGauges(
@@ -22,7 +22,7 @@ export function addGauges(
     numbers: ProgramNumbers;
     database: Database;
     backups: ScheduledBackups;
-    ends: Endings;
+    ends: ExpiryTimes;
     clock: Clock;
     config: Config;
     uploads: Pick<UploadService, "storedLimitOf">;

@@ -198,7 +198,7 @@ async function writeFile(file: BackupFile, target: string, outcome: Written): Pr
   if (await isThere(target, file)) outcome.kept += 1;
   else if (!file.name.startsWith(UPLOADS) && existsSync(target)) outcome.otherFiles.push(file.name);
   else {
-    await place(file, target);
+    await putInPlace(file, target);
     outcome.written += 1;
     return true;
   }
@@ -222,7 +222,7 @@ async function isThere(path: string, { bytes, sha256 }: BackupFile): Promise<boo
   return found?.isFile() === true && found.size === bytes && (await sha256OfFile(path)) === sha256;
 }
 
-async function place(file: BackupFile, target: string): Promise<void> {
+async function putInPlace(file: BackupFile, target: string): Promise<void> {
   const unfinished = unfinishedPath(dirname(target));
   try {
     await copyOut(file, unfinished);

@@ -65,10 +65,12 @@ export async function installBundle(path: string, options: InstallOptions): Prom
     const installed: InstalledModel[] = [];
     for (const model of prepared) if (!model.isThere) installed.push(await models.addPrepared(model));
     for (const name of contents.backends)
-      await asOwnerOf(backendsDir, () => place(at(`backends/${name}`), join(backendsDir, name), FOLDER_MODE));
+      await asOwnerOf(backendsDir, () =>
+        putInPlace(at(`backends/${name}`), join(backendsDir, name), FOLDER_MODE),
+      );
     const { executable } = options;
     if (executable !== undefined)
-      await asWriterOf(executable, () => place(at(EXECUTABLE), executable, PROGRAM_MODE));
+      await asWriterOf(executable, () => putInPlace(at(EXECUTABLE), executable, PROGRAM_MODE));
     return {
       verified,
       installed,
@@ -134,7 +136,7 @@ async function unpack(path: string, staging: string, { hashes, bytes }: Verified
 }
 
 /** Puts a file in its place at once, on whatever disk that is. */
-async function place(from: string, to: string, mode: number): Promise<void> {
+async function putInPlace(from: string, to: string, mode: number): Promise<void> {
   const target = resolve(to);
   makeFolder(dirname(target), FOLDER_MODE);
   const unfinished = unfinishedPath(dirname(target));

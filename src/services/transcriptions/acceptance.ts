@@ -47,8 +47,8 @@ export type AcceptInput = {
 export type IdempotencyClaim = {
   key: string;
   requestHash: string;
-  /** Whose keys this key is one of; left out: those of the submission. */
-  scope?: Submission;
+  /** The submission among whose keys this key is; left out: the request's own. */
+  among?: Submission;
 };
 
 export type Accepted = { transcription: TranscriptionRow; isReplay: boolean };
@@ -156,8 +156,8 @@ export function findReplay(
   claim: IdempotencyClaim | undefined,
 ): TranscriptionRow | undefined {
   if (!claim) return undefined;
-  const { key, scope = submission } = claim;
-  const known = findIdempotencyKey(store, { projectId: caller.projectId, submission: scope, key }, ages);
+  const { key, among = submission } = claim;
+  const known = findIdempotencyKey(store, { projectId: caller.projectId, submission: among, key }, ages);
   if (!known) return undefined;
   if (!isSameRequest(known.requestHash, claim.requestHash))
     throw new AppError("idempotency_conflict", { detail: "Idempotency-Key" });
@@ -253,10 +253,10 @@ export function insertAccepted(
     reservedPaise,
   });
   if (input.idempotency) {
-    const { key, requestHash, scope = input.submission } = input.idempotency;
+    const { key, requestHash, among = input.submission } = input.idempotency;
     const times = { createdAt: nowMs, expiresAt: nowMs + KEEP_KEYS_MS };
     const { projectId } = caller;
-    const claimed = { projectId, submission: scope, key, requestHash, transcriptionId: id, ...times };
+    const claimed = { projectId, submission: among, key, requestHash, transcriptionId: id, ...times };
     insertIdempotencyKey(tx, claimed, ages);
   }
   return row;

@@ -1,6 +1,6 @@
 import type { Ending } from "../../domain/ending.ts";
 import type { ErrorCode } from "../../domain/errors.ts";
-import type { ChunkCounts, Means } from "../../domain/story.ts";
+import type { ChunkCounts, RecognitionMeans } from "../../domain/story.ts";
 import {
   type FinalState,
   recognizedChannels,
@@ -19,7 +19,7 @@ import { findEndpoint, insertEvent } from "../../webhooks/event-rows.ts";
 /** How a transcription was recognized, as far as that is known before it is settled. */
 export type KnownWork = {
   /** With what it was recognized. */
-  means?: Means;
+  means?: RecognitionMeans;
   /** Its chunks, where they have been counted after the last one had ended. */
   chunks?: ChunkCounts;
 };

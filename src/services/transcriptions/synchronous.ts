@@ -200,7 +200,7 @@ function claimOf(
   return {
     key,
     requestHash: hashRequest({ model, isModelNamed, request, audio: audioOf(file) }),
-    scope: "synchronous",
+    among: "synchronous",
   };
 }
 
