@@ -82,6 +82,7 @@ export const WARNINGS = [
   "tracks_left_out",
   "unrecognized_speech",
   "language_mismatch",
+  "word_times_missing",
 ] as const;
 export type Warning = (typeof WARNINGS)[number];
 

@@ -11,6 +11,7 @@ import { hasLoop, isNoSpeech, isSuspectedHallucination, removeLoops, speechCover
 import { lengthMs, spanOf } from "./spans.ts";
 import { spokenLanguages } from "./spoken-language.ts";
 import { type LooseSegment, stitchChunk } from "./stitch.ts";
+import { carryThrough, withWords, wordsOfText } from "./timed-words.ts";
 import { hasForeignScript } from "./wording.ts";
 
 /** The text of a chunk, on the recording's clock, and what is to be known about it. */
@@ -34,7 +35,9 @@ type Attempt = (
 export type GuardTask = {
   model: Pick<ModelManifest, "languages" | "decoding">;
   family: FamilyRules;
-  request: Pick<TranscriptionRequest, "language" | "mode" | "channelMode">;
+  /** Words have times with `timestamps=word`. Left out: they have none. */
+  request: Pick<TranscriptionRequest, "language" | "mode" | "channelMode"> &
+    Partial<Pick<TranscriptionRequest, "timestamps">>;
   durationMs: number;
   /** Text of a lower confidence than the model's floor stays in the transcript; left out: it does not. */
   keepsDoubtful?: boolean;
@@ -71,7 +74,10 @@ export async function recognizeGuarded(
     effort.add(recognition, parts);
     return recognition.segments;
   };
-  const settings = task.family.settingsFor(task.request, task.model);
+  const settings: RecognizerSettings = {
+    ...task.family.settingsFor(task.request, task.model),
+    ...(wantsWords(task) ? { words: true } : {}),
+  };
   const first = await recognizeChecked(task, regions, settings, attempt, warnings);
   const doubtful = stitch(task, chunk, regions, first.unknown);
   let covered: Covered = { segments: stitch(task, chunk, regions, first.known), settled: new Set() };
@@ -100,6 +106,9 @@ export async function recognizeGuarded(
     },
   };
 }
+
+/** Settings without word times are those of earlier versions, so that the same job has the same name. */
+const wantsWords = ({ request }: GuardTask) => request.timestamps === "word";
 
 /** The segments of a model: those with words, and those that represent speech that the model does not know. */
 type DividedSegments = { known: RecognizedSegment[]; unknown: RecognizedSegment[] };
@@ -165,12 +174,10 @@ const UNKNOWN_TEXT = "…";
 
 /**
  * Separates the segments that represent unknown speech: those without known words, and those below the floor. All get the
- * letters and the code of the request's language.
+ * letters and the code of the request's language. Their words are those of their text, and absent where the request asks for none.
  */
-function divideKnown(
-  recognized: readonly RecognizedSegment[],
-  { model, family, request }: GuardTask,
-): DividedSegments {
+function divideKnown(recognized: readonly RecognizedSegment[], task: GuardTask): DividedSegments {
+  const { model, family, request } = task;
   const { unknownToken, unknownBelow = family.unknownBelow } = model.decoding;
   const known: RecognizedSegment[] = [];
   const unknown: RecognizedSegment[] = [];
@@ -178,9 +185,12 @@ function divideKnown(
     const segment = { ...found, language: request.language };
     const written = family.inOwnLetters?.(found.text, request, model) ?? found.text;
     const text = unknownToken ? written.replaceAll(unknownToken, " ").replace(/\s+/g, " ") : written;
+    const words = wantsWords(task) ? wordsOfText(found.words, found.text) : undefined;
+    const carried = withWords({ ...segment, text }, carryThrough(words, [written, text]));
     const isKnown = segment.confidence >= unknownBelow && (text.trim() !== "" || text === written);
-    if (isKnown) known.push({ ...segment, text });
-    else unknown.push({ ...segment, text: text.trim() === "" ? UNKNOWN_TEXT : text });
+    if (isKnown) known.push(carried);
+    else if (text.trim() !== "") unknown.push(carried);
+    else unknown.push(withWords({ ...segment, text: UNKNOWN_TEXT }, undefined));
   }
   return { known, unknown };
 }

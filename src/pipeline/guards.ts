@@ -1,5 +1,6 @@
 import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import type { SpanMs } from "../domain/result.ts";
+import type { SpanMs, Word } from "../domain/result.ts";
+import { carryWords, withWords } from "./timed-words.ts";
 
 /*
  * Who ends a loop. While Whisper writes, `src/native/whisper/decoding/loops.cc` ends an attempt whose text repeats itself,
@@ -21,11 +22,11 @@ const MIN_LOOP_LETTERS = 24;
 /**
  * Cuts loops to one occurrence. A loop is a phrase of 1 to 24 words that occurs at least three times in a row and fills at
  * least twelve words, or a unit of letters that fills 24 letters of a word. Loops may run across the segments of a chunk.
- * Segments that are left without words are removed.
+ * Segments that are left without words are removed. Words with times are those of the occurrence that is kept.
  *
  * @returns new segments, and whether anything was cut
  */
-export function removeLoops<S extends { text: string }>(
+export function removeLoops<S extends { text: string; words?: Word[] }>(
   segments: readonly S[],
 ): { segments: S[]; isCut: boolean } {
   const words: { text: string; key: string; segment: number }[] = [];
@@ -50,12 +51,11 @@ export function removeLoops<S extends { text: string }>(
   if (!isCut) return { segments: [...segments], isCut };
   const texts = segments.map((): string[] => []);
   for (const { text, segment } of kept) texts[segment]?.push(text);
-  return {
-    segments: segments
-      .map((segment, index) => ({ ...segment, text: (texts[index] ?? []).join(" ") }))
-      .filter(({ text }) => text !== ""),
-    isCut,
-  };
+  const shortened = segments.map((segment, index) => {
+    const text = (texts[index] ?? []).join(" ");
+    return withWords({ ...segment, text }, segment.words && carryWords(segment.words, text, "first"));
+  });
+  return { segments: shortened.filter(({ text }) => text !== ""), isCut };
 }
 
 /**

@@ -1,5 +1,7 @@
+import type { Word } from "../domain/result.ts";
 import { divideText } from "./divide-text.ts";
 import type { LooseSegment } from "./stitch.ts";
+import { divideAtWords, withWords } from "./timed-words.ts";
 
 /** A stretch with one speaker, milliseconds of the recording. Turns of different speakers may overlap. */
 export type Turn = {
@@ -64,6 +66,10 @@ function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]
   const parts: SpokenPart[] = [];
   for (const segment of segments) {
     const shares = sharesOf(segment, order);
+    if (segment.words) {
+      parts.push(...partsByWords(segment, segment.words, shares));
+      continue;
+    }
     const texts = divideText(
       segment.text,
       shares.map(({ startMs, endMs }) => endMs - startMs),
@@ -78,6 +84,25 @@ function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]
     }
   }
   return parts;
+}
+
+/**
+ * Divides a segment between the speakers of its words. A word belongs to the share in which its middle is. A part ends at the
+ * turn's end, or at its last word where that is later.
+ */
+function partsByWords(segment: LooseSegment, words: readonly Word[], shares: readonly Share[]): Part[] {
+  const shareOf = (word: Word) =>
+    shares.find((share) => (word.startMs + word.endMs) / 2 < share.endMs) ?? shares.at(-1);
+  const divided = divideAtWords(segment.text, words, (word) => shareOf(word)?.speaker);
+  let fromMs = segment.startMs;
+  return divided.map(({ text, words: own, owner: speaker }, index) => {
+    const [last, next] = [own.at(-1), divided[index + 1]?.words[0]];
+    const turnEndMs = (last && shareOf(last)?.endMs) ?? segment.endMs;
+    const endMs = last && next ? Math.min(Math.max(turnEndMs, last.endMs), next.startMs) : segment.endMs;
+    const part = withWords({ ...segment, startMs: fromMs, endMs, text }, own);
+    fromMs = endMs;
+    return { segment: part, speaker };
+  });
 }
 
 /** Turns by their start. A long recording has tens of thousands, so those around a segment are looked up. */

@@ -1,6 +1,6 @@
 import { type ChunkRegion, SAMPLE_RATE_HZ, SPEECH_PADDING_MS } from "../domain/chunk.ts";
 import type { Reading } from "../domain/reading.ts";
-import type { RecognizedSegment } from "../domain/recognition.ts";
+import type { RecognizedSegment, RecognizedWord } from "../domain/recognition.ts";
 import {
   type Gap,
   type LanguageCandidate,
@@ -10,12 +10,14 @@ import {
   type Unrecognized,
   WARNINGS,
   type Warning,
+  type Word,
 } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
-import { CHUNK_GAP_SAMPLES, layoutChunk, restoreTime } from "./chunk-audio.ts";
+import { CHUNK_GAP_SAMPLES, type ChunkLayout, layoutChunk, restoreTime } from "./chunk-audio.ts";
 import { divideText } from "./divide-text.ts";
 import { joinedText } from "./joined-text.ts";
 import { overlapMs } from "./spans.ts";
+import { divideAtWords, fitWords, withWords } from "./timed-words.ts";
 
 /** A segment without its number, which is known only when all segments are. */
 export type LooseSegment = Omit<Segment, "index">;
@@ -58,6 +60,8 @@ const SHORTEST_MS = 20;
  *   moved to the end of the speech before it. Times within speech are kept.
  * - A segment over a pause of 1.5 s or more is divided there. Its words are divided in proportion to the speech on both
  *   sides, at the nearest word boundary, preferably after a sentence. A single word goes to the side with more speech.
+ * - Words with times keep the times that the model measured. A segment with words is divided at the words, by their times. The part
+ *   of a word in a pause is cut off.
  * - Times are whole milliseconds, rise, do not overlap, and `start < end ≤ durationMs`.
  *
  * Segments without text are left out.
@@ -78,11 +82,10 @@ export function stitchChunk(
       endMs: restoreTime(layout, segment.endMs, "end"),
     };
     const span = snapToSpeech(restored, speech, previousEndMs);
-    for (const part of splitAtPauses({ ...span, text }, speech)) {
+    const words = segment.words?.map((word) => restoreWord(word, layout, speech));
+    for (const part of splitAtPauses({ ...span, text, ...(words ? { words } : {}) }, speech)) {
       segments.push({
-        startMs: part.startMs,
-        endMs: part.endMs,
-        text: part.text,
+        ...part,
         language: segment.language,
         confidence: segment.confidence,
         ...(options.channel === undefined ? {} : { channel: options.channel }),
@@ -135,8 +138,23 @@ function snapToSpeech(span: SpanMs, speech: readonly Speech[], previousEndMs: nu
   };
 }
 
-/** A segment's time and text. */
-type TimedText = SpanMs & { text: string };
+/** Returns a word on the recording's clock. Of a word over a pause, the part with more of it is kept. */
+function restoreWord(word: RecognizedWord, layout: ChunkLayout, speech: readonly Speech[]): Word {
+  const span = {
+    startMs: restoreTime(layout, word.startMs, "start"),
+    endMs: restoreTime(layout, word.endMs, "end"),
+  };
+  const heard = speech.filter((region) => overlapMs(region, span) > 0);
+  if (heard.length < 2) return { ...word, ...span };
+  const most = heard.reduce((best, region) =>
+    overlapMs(region, span) > overlapMs(best, span) ? region : best,
+  );
+  const startMs = Math.max(span.startMs, most.startMs - most.paddingMs.start);
+  return { ...word, startMs, endMs: Math.min(span.endMs, most.endMs + most.paddingMs.end) };
+}
+
+/** A segment's time, text, and words with times. */
+type TimedText = SpanMs & { text: string; words?: Word[] };
 
 /**
  * Divides a segment at long pauses, so that no part spans one. Where there are fewer words than parts, the shortest
@@ -160,12 +178,27 @@ function splitAtPauses(segment: TimedText, speech: readonly Speech[]): TimedText
   const lastRun = runs.at(-1);
   if (runs.length < 2 || !lastRun) return [segment];
   lastRun.endMs = segment.endMs;
+  if (segment.words) return partsByWords(segment.text, segment.words, runs);
   const told = withMostSpeech(runs, segment.text.split(/\s+/u).length);
   const texts = divideText(
     segment.text,
     told.map(({ speechMs }) => speechMs),
   );
   return told.map(({ startMs, endMs }, index) => ({ startMs, endMs, text: texts[index] ?? "" }));
+}
+
+/** Gives each word to the run in which its middle is, or which is nearest to that. Runs without words are left out. */
+function partsByWords(text: string, words: readonly Word[], runs: readonly SpanMs[]): TimedText[] {
+  const distance = (run: SpanMs, atMs: number) => Math.max(run.startMs - atMs, atMs - run.endMs, 0);
+  const runOf = ({ startMs, endMs }: Word) => {
+    const middle = (startMs + endMs) / 2;
+    return runs.reduce((best, run) => (distance(run, middle) < distance(best, middle) ? run : best));
+  };
+  return divideAtWords(text, words, runOf).map(({ owner, ...part }) => ({
+    ...part,
+    startMs: owner.startMs,
+    endMs: owner.endMs,
+  }));
 }
 
 /** Returns the runs with the most speech, in order: as many as there are words for. */
@@ -183,7 +216,7 @@ function straighten(segments: LooseSegment[], durationMs: number): LooseSegment[
     const previous = straight.at(-1);
     const startMs = Math.max(Math.round(segment.startMs), previous?.endMs ?? 0);
     if (previous && startMs >= limitMs) {
-      previous.text = `${previous.text} ${segment.text}`;
+      Object.assign(previous, joinedTexts(previous, segment));
       continue;
     }
     const endMs = Math.min(Math.max(Math.round(segment.endMs), startMs + SHORTEST_MS), limitMs);
@@ -193,7 +226,13 @@ function straighten(segments: LooseSegment[], durationMs: number): LooseSegment[
       endMs: Math.max(endMs, 1),
     });
   }
-  return straight;
+  return straight.map((segment) => withWords(segment, fitWords(segment.words, segment)));
+}
+
+/** Joins the texts of two segments, and their words where both have times. */
+function joinedTexts(one: LooseSegment, next: LooseSegment): { text: string; words: Word[] | undefined } {
+  const words = one.words && next.words ? [...one.words, ...next.words] : undefined;
+  return { text: `${one.text} ${next.text}`, words };
 }
 
 export type AssembleInput = {
@@ -205,7 +244,7 @@ export type AssembleInput = {
   durationMs: number;
   /** Channels of the recording. */
   channels: number;
-  request: Pick<TranscriptionRequest, "channelMode">;
+  request: Pick<TranscriptionRequest, "channelMode"> & Partial<Pick<TranscriptionRequest, "timestamps">>;
   /** How the file was read, where it has several audio tracks. */
   reading?: Reading;
   /** Speech whose words are unknown, in any order. */
@@ -223,8 +262,8 @@ export const LOW_CONFIDENCE = 0.4;
 /**
  * Assembles the result of a transcription (docs/decisions/transcriptions.md, "Result").
  *
- * Adds `no_speech` when there is neither a segment nor a gap, and `low_confidence` when the mean of the segments'
- * confidences is below 0.4. Drops segments with an empty text. Each warning occurs once, in the order of `WARNINGS`.
+ * Adds `no_speech` when there is neither a segment nor a gap, `low_confidence` when the mean of the segments'
+ * confidences is below 0.4, and `word_times_missing` when word times were asked for and a segment has none. Drops segments with an empty text. Each warning occurs once, in the order of `WARNINGS`.
  */
 export function assembleResult(input: AssembleInput): TranscriptionResult {
   const { durationMs, channels, request } = input;
@@ -237,6 +276,7 @@ export function assembleResult(input: AssembleInput): TranscriptionResult {
     const mean = segments.reduce((sum, { confidence }) => sum + confidence, 0) / segments.length;
     if (mean < LOW_CONFIDENCE) found.add("low_confidence");
   }
+  if (request.timestamps === "word" && segments.some(({ words }) => !words)) found.add("word_times_missing");
   const { track, leftOut = [] } = input.reading ?? {};
   const hasLeftOut = track !== undefined && leftOut.length > 0;
   if (hasLeftOut) found.add("tracks_left_out");
@@ -277,7 +317,7 @@ function keepApart(sorted: readonly LooseSegment[]): LooseSegment[] {
     const channel = segment.channel ?? 0;
     const previous = lastOfChannel.get(channel);
     if (previous && previous.startMs === segment.startMs) {
-      previous.text = `${previous.text} ${segment.text}`;
+      Object.assign(previous, joinedTexts(previous, segment));
       previous.endMs = Math.max(previous.endMs, segment.endMs);
       continue;
     }
@@ -286,5 +326,5 @@ function keepApart(sorted: readonly LooseSegment[]): LooseSegment[] {
     lastOfChannel.set(channel, own);
     apart.push(own);
   }
-  return apart;
+  return apart.map((segment) => withWords(segment, fitWords(segment.words, segment)));
 }

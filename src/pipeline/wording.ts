@@ -33,29 +33,43 @@ export type WordingOptions = {
  * `<|nospeech|>`) are always removed.
  */
 export function applyWording(text: string, options: WordingOptions): string {
-  const { language, mode } = options;
-  const unicode = normalizeText(text.replace(CONTROL_TOKEN, " "), language);
-  if (mode === "verbatim") return unicode;
+  return wordingSteps(text, options).at(-1) ?? "";
+}
+
+/**
+ * Returns the texts between a text and its wording, the wording last. Each differs from the one before in few ways, so that it is
+ * known which words became which.
+ */
+export function wordingSteps(text: string, { language, mode }: WordingOptions): string[] {
+  const withoutTokens = text.replace(CONTROL_TOKEN, " ");
+  const steps = [withoutTokens, normalizeText(withoutTokens, language)];
+  if (mode === "verbatim") return steps;
   const table = tableOf(language);
-  let worded = unicode;
   for (let pass = 0; pass < MAX_PASSES; pass++) {
-    const before = worded;
-    worded = clean(before, table, mode, language);
-    if (worded === before) break;
+    const before = steps.at(-1) ?? "";
+    for (const step of cleaningOf(table, mode, language)) {
+      const last = steps.at(-1) ?? "";
+      const next = step(last);
+      if (next !== last) steps.push(next);
+    }
+    if (steps.at(-1) === before) break;
   }
-  return worded;
+  return steps;
 }
 
 /** A removal can create text that another step removes, so the steps are repeated. Two or three passes are usual. */
 const MAX_PASSES = 10;
 
-function clean(text: string, table: Table, mode: Mode, language: string): string {
-  let cleaned = text.replace(ANNOTATION, " ");
-  cleaned = dropFillers(cleaned, table.filler);
-  cleaned = dropStutters(cleaned, table.neverDoubled);
-  cleaned = cleanPunctuation(cleaned, table.hasDanda).replace(INDIAN_DIGIT, toAsciiDigit);
-  if (mode === "codemix") cleaned = restoreLoanWords(cleaned, table.loanWords);
-  return normalizeText(cleaned, language);
+function cleaningOf(table: Table, mode: Mode, language: string): ((text: string) => string)[] {
+  return [
+    (text) => text.replace(ANNOTATION, " "),
+    (text) => dropFillers(text, table.filler),
+    (text) => dropStutters(text, table.neverDoubled),
+    (text) => cleanPunctuation(text, table.hasDanda),
+    (text) => text.replace(INDIAN_DIGIT, toAsciiDigit),
+    ...(mode === "codemix" ? [(text: string) => restoreLoanWords(text, table.loanWords)] : []),
+    (text) => normalizeText(text, language),
+  ];
 }
 
 /** Annotations of sounds that models write: [Music], (laughs), *coughs*, ♪. */

@@ -10,7 +10,7 @@ import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
 
 export type EndingInput = {
-  request: Pick<TranscriptionRequest, "channelMode" | "language" | "mode">;
+  request: Pick<TranscriptionRequest, "channelMode" | "language" | "mode" | "timestamps">;
   durationMs: number;
   /** Channels of the recording. */
   channels: number;

@@ -49,7 +49,7 @@ test.each<[string, Chunks, string, number]>([
 
 test("the audio of all chunks is what the result is billed for", () => {
   for (const channelMode of ["mix", "separate"] as const) {
-    const request = { channelMode, language: "hi", mode: "native" as const };
+    const request = { channelMode, language: "hi", mode: "native", timestamps: "segment" } as const;
     const asked = { ...recording, channelMode, channels: 2 };
     const chunks = [done("one", 500), failed(5000, 9000), { ...done("two", 20_000), channel: 1 }].map(
       (chunk, position) => ({

@@ -15,6 +15,7 @@ const WARNING_TEXTS: Record<Warning, string> = {
   truncated_audio: "the file ends early, or sound in it could not be decoded",
   unrecognized_speech: "some speech was not understood; its times are in the field unrecognized",
   language_mismatch: "another language is spoken than the one asked for; check --language",
+  word_times_missing: "for some text the model gave no times of words",
   tracks_left_out: "other audio tracks with sound were left out; see engine.tracks",
 };
 

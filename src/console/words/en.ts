@@ -312,6 +312,10 @@ export const en = {
       "Another language seems to be spoken than the one that was chosen.",
       "Choose that language and send the recording again.",
     ],
+    word_times_missing: [
+      "For some text the model could not say when each word was spoken.",
+      "That text has the times of its sentences. Another model may know more.",
+    ],
     tracks_left_out: [
       "The file has more than one audio track with sound, and one was transcribed.",
       "If the others matter, ask the admin to have all tracks mixed, or send each as its own file.",

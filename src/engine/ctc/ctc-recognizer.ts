@@ -99,14 +99,14 @@ async function recognize(
 ) {
   signal.throwIfAborted();
   const { tokens, blank, bins, factor } = info;
-  const { language } = settings;
+  const { language, words: withWords = false } = settings;
   const allowed = allowedTokens(info, settings);
   const sound = longEnough(samples);
   const run = addon.run(session, sound, inputOf(info, settings), bins, allowed);
   const best = await finishRun(addon, run, signal);
   const frameMs = factor * (info.family === CTC_FAMILIES.nemo ? FEATURE_MS : SAMPLE_MS);
   const audioMs = (samples.length * 1000) / SAMPLE_RATE_HZ;
-  return segmentsOf(writtenTokens(best, blank), tokens, { frameMs, audioMs, language });
+  return segmentsOf(writtenTokens(best, blank), tokens, { frameMs, audioMs, language, withWords });
 }
 
 function inputOf({ family }: CtcModelInfo, { features }: CtcSettings): number {

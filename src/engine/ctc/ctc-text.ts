@@ -1,4 +1,4 @@
-import type { RecognizedSegment } from "../../domain/recognition.ts";
+import type { RecognizedSegment, RecognizedWord } from "../../domain/recognition.ts";
 import type { BestTokens } from "../../native/onnx/onnx-addon.ts";
 
 /** A token that the model wrote: its number, the first and last frame in which it is the best, and its probability. */
@@ -34,6 +34,7 @@ const PAUSE_MS = 600;
  */
 const TAIL_MS = 60;
 const WORD_START = "▁";
+const BETWEEN_WORDS = /[▁\s]/u;
 
 export type TokenTimes = {
   /** Milliseconds of one frame. */
@@ -41,6 +42,8 @@ export type TokenTimes = {
   /** Length of the audio. */
   audioMs: number;
   language: string;
+  /** Segments have their words, with times. Left out: they have none. */
+  withWords?: boolean;
 };
 
 /**
@@ -52,7 +55,7 @@ export type TokenTimes = {
 export function segmentsOf(
   tokens: readonly WrittenToken[],
   texts: readonly string[],
-  { frameMs, audioMs, language }: TokenTimes,
+  { frameMs, audioMs, language, withWords = false }: TokenTimes,
 ): RecognizedSegment[] {
   const groups: WrittenToken[][] = [];
   for (const token of tokens) {
@@ -75,8 +78,50 @@ export function segmentsOf(
     if (!first || !last || text === "") return [];
     const startMs = Math.min(first.first * frameMs, audioMs - 1);
     const limitMs = Math.min(audioMs, next ? next.first * frameMs : audioMs);
-    const endMs = Math.min((last.last + 1) * frameMs + TAIL_MS, limitMs);
+    const endMs = Math.max(Math.min((last.last + 1) * frameMs + TAIL_MS, limitMs), startMs + 1);
     const confidence = group.reduce((sum, { probability }) => sum + probability, 0) / group.length;
-    return [{ startMs, endMs: Math.max(endMs, startMs + 1), text, language, confidence }];
+    const segment = { startMs, endMs, text, language, confidence };
+    return [withWords ? { ...segment, words: wordsOf(group, texts, { frameMs, startMs, endMs }) } : segment];
   });
+}
+
+/** The tokens of a word, and what they spell. */
+type SpelledWord = { text: string; tokens: WrittenToken[] };
+
+/** Joins the tokens of a segment to words, within the segment. */
+function wordsOf(
+  tokens: readonly WrittenToken[],
+  texts: readonly string[],
+  { frameMs, startMs, endMs }: { frameMs: number; startMs: number; endMs: number },
+): RecognizedWord[] {
+  const spelled = spell(tokens, texts);
+  return spelled.map(({ text, tokens: own }, index) => {
+    const [first, last, next] = [own[0], own.at(-1), spelled[index + 1]?.tokens[0]];
+    const limitMs = next ? next.first * frameMs : endMs;
+    const fromMs = Math.max((first?.first ?? 0) * frameMs, startMs);
+    const toMs = Math.min(((last?.last ?? 0) + 1) * frameMs + TAIL_MS, limitMs, endMs);
+    const confidence = own.reduce((sum, { probability }) => sum + probability, 0) / own.length;
+    return { text, startMs: Math.min(fromMs, endMs), endMs: Math.max(toMs, fromMs), confidence };
+  });
+}
+
+/** A word begins at a token's mark of a word, or at white space. A token may have parts of several words. */
+function spell(tokens: readonly WrittenToken[], texts: readonly string[]): SpelledWord[] {
+  const words: SpelledWord[] = [];
+  let isOpen = false;
+  for (const token of tokens) {
+    for (const [index, part] of (texts[token.id] ?? "").split(BETWEEN_WORDS).entries()) {
+      if (index > 0) isOpen = false;
+      if (part === "") continue;
+      const word = words.at(-1);
+      if (isOpen && word) {
+        word.text += part;
+        if (word.tokens.at(-1) !== token) word.tokens.push(token);
+      } else {
+        words.push({ text: part, tokens: [token] });
+      }
+      isOpen = true;
+    }
+  }
+  return words;
 }
