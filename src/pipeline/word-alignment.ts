@@ -111,7 +111,7 @@ function alignMiddle(
   const costs = new Float64Array((rows + 1) * (columns + 1)).fill(Number.POSITIVE_INFINITY);
   const steps: (Step | undefined)[] = new Array(costs.length);
   const at = (row: number, column: number) => row * (columns + 1) + column;
-  /** Of equal costs, the last step decides which of equal words is kept: the way is read from its end. */
+  /** The last step decides which of equal words is kept where costs are equal, because the way is read from its end. */
   const take = (soFar: number, place: number, step: Step) => {
     const known = costs[place] as number;
     const keeps = step.before === 1 && step.after === 1;

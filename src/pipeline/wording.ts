@@ -31,30 +31,30 @@ export type WordingOptions = {
  *
  * Annotations of sounds in brackets are removed in native and codemix, and stay in verbatim. Control tokens (`<unk>`,
  * `<|nospeech|>`) are always removed.
+ *
+ * @param onStep called with each text on the way, the wording last, if it differs from the one before. The differences are
+ *   few, so that it is known which words became which
  */
-export function applyWording(text: string, options: WordingOptions): string {
-  return wordingSteps(text, options).at(-1) ?? "";
-}
-
-/**
- * Returns the texts between a text and its wording, the wording last. Each differs from the one before in few ways, so that it is
- * known which words became which.
- */
-export function wordingSteps(text: string, { language, mode }: WordingOptions): string[] {
-  const withoutTokens = text.replace(CONTROL_TOKEN, " ");
-  const steps = [withoutTokens, normalizeText(withoutTokens, language)];
-  if (mode === "verbatim") return steps;
-  const table = tableOf(language);
+export function applyWording(
+  text: string,
+  { language, mode }: WordingOptions,
+  onStep: (text: string) => void = () => {},
+): string {
+  let worded = text;
+  const step = (next: string) => {
+    if (next !== worded) onStep(next);
+    worded = next;
+  };
+  step(text.replace(CONTROL_TOKEN, " "));
+  step(normalizeText(worded, language));
+  if (mode === "verbatim") return worded;
+  const cleaning = cleaningOf(tableOf(language), mode, language);
   for (let pass = 0; pass < MAX_PASSES; pass++) {
-    const before = steps.at(-1) ?? "";
-    for (const step of cleaningOf(table, mode, language)) {
-      const last = steps.at(-1) ?? "";
-      const next = step(last);
-      if (next !== last) steps.push(next);
-    }
-    if (steps.at(-1) === before) break;
+    const before = worded;
+    for (const clean of cleaning) step(clean(worded));
+    if (worded === before) break;
   }
-  return steps;
+  return worded;
 }
 
 /** A removal can create text that another step removes, so the steps are repeated. Two or three passes are usual. */
