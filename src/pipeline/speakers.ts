@@ -90,7 +90,7 @@ function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]
  * Divides a segment between the speakers of its words. A word belongs to the share in which its middle is. A part ends at the
  * turn's end, or at its last word where that is later.
  */
-function partsByWords(segment: LooseSegment, words: readonly Word[], shares: readonly Share[]): Part[] {
+function partsByWords(segment: LooseSegment, words: readonly Word[], shares: readonly Share[]): SpokenPart[] {
   const shareOf = (word: Word) =>
     shares.find((share) => (word.startMs + word.endMs) / 2 < share.endMs) ?? shares.at(-1);
   const divided = divideAtWords(segment.text, words, (word) => shareOf(word)?.speaker);
