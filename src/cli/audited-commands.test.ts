@@ -153,6 +153,7 @@ const COMMANDS: Record<string, Case> = {
   serve: { elsewhere: "what it changes by itself is recorded with the source `server`" },
   worker: NO_DATA,
   transcribe: NO_DATA,
+  text: NO_DATA,
   benchmark: { elsewhere: "it writes only figures beside a model" },
   "config check": NO_DATA,
   "config show": NO_DATA,

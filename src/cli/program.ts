@@ -48,6 +48,7 @@ import { registerHelp } from "./frame/help.ts";
 import { registerMan } from "./frame/man.ts";
 import { replaceNames } from "./frame/names.ts";
 import { registerModels } from "./models/models.ts";
+import { registerText } from "./text/text.ts";
 import { registerTranscribe } from "./transcribe/transcribe.ts";
 
 /** All commands, one file for each noun or verb, in the order of `shruti help` (docs/decisions/commands.md). */
@@ -58,6 +59,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerFleet,
   registerTranscribe,
   registerBenchmark,
+  registerText,
   registerOrgs,
   registerProjects,
   registerKeys,

@@ -25,6 +25,7 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   benchmark: [
     ["score two models on your recordings", "benchmark recordings --language hi --models large-v3,small"],
   ],
+  text: [["try the written form on a sentence", "text --language hi --numerals written < sentences.txt"]],
   "orgs create": [["with a price of ₹25 an hour", "orgs create Physics --price 2500"]],
   "orgs set": [["twice the share of the machine", "orgs set Physics --weight 2"]],
   "projects create": [["for an organization, by its name", "projects create calls --org Physics"]],

@@ -20,6 +20,7 @@ test("there is a recipe for each thing that a newcomer adds", () => {
     "An endpoint",
     "An error code",
     "A language",
+    "A language of the written form",
     "A setting",
     "A command",
     "A view of an admin in the console",

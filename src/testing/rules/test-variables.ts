@@ -21,6 +21,7 @@ export const TEST_VARIABLES: readonly string[] = [
   "SHRUTI_SOAK",
   "SHRUTI_TEST_BACKEND",
   "SHRUTI_TEST_RELEASE",
+  "SHRUTI_WRITTEN_ALL",
 ];
 
 /** Returns the environment of this process for a program that a test starts. */

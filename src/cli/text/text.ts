@@ -1,0 +1,69 @@
+import { once } from "node:events";
+import type { Command } from "commander";
+import { languageOf } from "../../domain/languages.ts";
+import { type CliContext, CommandError } from "../frame/context.ts";
+import { lineTexts } from "./line-texts.ts";
+
+type Options = {
+  language: string;
+  numerals: string;
+  script: string;
+  grouping: string;
+  digits: string;
+  json?: true;
+};
+
+/** `shruti text` */
+export function registerText(program: Command, context: CliContext): void {
+  program
+    .command("text")
+    .description(
+      "rewrite lines of standard input: numbers, money, dates and times in the form that people write",
+    )
+    .requiredOption("--language <code>", "language of the lines")
+    .option("--numerals <form>", "spoken, or written", "spoken")
+    .option("--script <code>", "native: as it is", "native")
+    .option("--grouping <way>", "indian (12,34,567), or international (1,234,567)", "indian")
+    .option("--digits <which>", "latin, or own: those of the language's script", "latin")
+    .option("--json", "print JSON, a line each, with what was changed")
+    .action(async (options: Options) => {
+      const rewrite = await rewriterOf(options);
+      for await (const line of lineTexts(process.stdin)) {
+        const isTaken = context.io.out(`${rewrite(line)}\n`);
+        if (isTaken === false) await once(process.stdout, "drain");
+      }
+    });
+}
+
+/** Checks the options. @returns what is printed for a line */
+async function rewriterOf(options: Options): Promise<(line: string) => string> {
+  const { language, json } = options;
+  if (!languageOf(language)) throw new CommandError("usage", `there is no language ${language}`);
+  const numerals = oneOf(options.numerals, ["spoken", "written"] as const, "numerals");
+  const grouping = oneOf(options.grouping, ["indian", "international"] as const, "grouping");
+  const digits = oneOf(options.digits, ["latin", "own"] as const, "digits");
+  const applyScript = scriptOf(options.script);
+  const { applyWritten, canBeWritten } = await import("../../written/apply.ts");
+  if (numerals === "written" && !canBeWritten(language))
+    throw new CommandError("usage", `numbers of ${language} cannot be written yet`);
+  return (line) => {
+    const { text, changes } =
+      numerals === "written"
+        ? applyWritten(line, { language, grouping, digits })
+        : { text: line, changes: [] };
+    const shown = applyScript(text);
+    return json ? JSON.stringify({ text: shown, written: changes, spoken: line }) : shown;
+  };
+}
+
+/** Other scripts come with the part of Shruti that transliterates. */
+function scriptOf(script: string): (text: string) => string {
+  if (script === "native") return (text) => text;
+  throw new CommandError("usage", `there is no script ${script}; there is native`);
+}
+
+function oneOf<T extends string>(value: string, known: readonly T[], name: string): T {
+  const found = known.find((each) => each === value);
+  if (found === undefined) throw new CommandError("usage", `--${name} is ${known.join(" or ")}`);
+  return found;
+}

@@ -1,0 +1,148 @@
+import { twoDigits } from "./figures.ts";
+import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
+import type { SpokenNumber } from "./numbers.ts";
+
+type Year = { value: number; end: number; ending: string; isPair: boolean };
+
+/** Reads a year: "two thousand twenty four", "nineteen eighty four", "twenty oh five". */
+export function yearAt(place: Place, at: number): Year | undefined {
+  const first = spokenNumber(place, at);
+  if (!isWhole(first) || first.isOrdinal) return undefined;
+  if (first.value >= 1000 && first.value < 3000) {
+    return first.isBareScale
+      ? undefined
+      : { value: first.value, end: first.end, ending: first.ending, isPair: false };
+  }
+  if (first.value < 10 || first.value > 29 || first.ending !== "" || !follower(place, first.end))
+    return undefined;
+  const rest = endOfYear(place, first.end);
+  return rest && { value: first.value * 100 + rest.value, end: rest.end, ending: rest.ending, isPair: true };
+}
+
+function endOfYear(place: Place, at: number): { value: number; end: number; ending: string } | undefined {
+  const second = spokenNumber(place, at);
+  if (isWhole(second) && second.value >= 10 && second.value < 100 && !second.isOrdinal) return second;
+  const isZero = follows(place, at, "zero") || (second?.value === 0 && second.end === at + 1);
+  const digit = isZero && follower(place, at + 1) ? spokenNumber(place, at + 1) : undefined;
+  return isWhole(digit) && digit.isDigit ? digit : undefined;
+}
+
+function isWhole(number: SpokenNumber | undefined): number is SpokenNumber {
+  return number !== undefined && !number.isMixed && number.decimals === undefined;
+}
+
+const isDay = (number: SpokenNumber | undefined): number is SpokenNumber =>
+  isWhole(number) && number.value >= 1 && number.value <= 31 && !number.isBareScale;
+
+/** A day and a month, in the order in which they were said, with or without a year; a month and a year. */
+export function dateRule(place: Place, at: number): Match | undefined {
+  return place.words[at]?.month === undefined ? dayFirst(place, at) : monthFirst(place, at);
+}
+
+function dayFirst(place: Place, at: number): Match | undefined {
+  const day = spokenNumber(place, at);
+  if (!isDay(day)) return undefined;
+  const monthAt = follows(place, day.end, "of") ? day.end + 1 : day.end;
+  const month = follower(place, monthAt);
+  if (month?.month === undefined) return undefined;
+  const year = yearAfter(place, monthAt + 1);
+  const isAmbiguous = month.roles.has("company");
+  if (isAmbiguous && !year && !day.isOrdinal && (day.value < 10 || !endsPhrase(place, monthAt + 1)))
+    return undefined;
+  const text = `${day.value} ${month.raw}`;
+  return date(place, {
+    from: at,
+    end: monthAt + 1,
+    text,
+    month: month.month,
+    day: day.value,
+    year,
+    yearAt: monthAt + 1,
+  });
+}
+
+/** Reports whether a sentence or its part ends here: a verb follows "ten may", and mostly nothing follows a date. */
+function endsPhrase(place: Place, at: number): boolean {
+  return place.words[at] === undefined || !/^\s+$/u.test(place.words[at]?.gap ?? "");
+}
+
+function monthFirst(place: Place, at: number): Match | undefined {
+  const month = place.words[at];
+  if (month?.month === undefined || !follower(place, at + 1)) return undefined;
+  const from = { from: at, month: month.month };
+  const alone = yearAt(place, at + 1);
+  if (alone && isYearOfMonth(alone)) {
+    return date(place, {
+      ...from,
+      end: at + 1,
+      text: month.raw,
+      day: undefined,
+      year: alone,
+      yearAt: at + 1,
+    });
+  }
+  const day = spokenNumber(place, at + 1);
+  if (!isDay(day)) return undefined;
+  const year = yearAfter(place, day.end);
+  const isClear = day.isOrdinal || year !== undefined || (day.value >= 10 && !month.roles.has("company"));
+  if (!isClear) return undefined;
+  return date(place, {
+    ...from,
+    end: day.end,
+    text: `${month.raw} ${day.value}${year ? "" : otherEnding(day)}`,
+    day: day.value,
+    year,
+    yearAt: day.end,
+  });
+}
+
+/** Only years near ours: "March ten twenty" may be a day and something else. */
+const isYearOfMonth = (year: Year) => year.value >= 1500 && year.value < 2200;
+const otherEnding = (day: SpokenNumber) => (day.isOrdinal ? "" : day.ending);
+
+/** Reads the year after a day and a month; a comma may be between. */
+function yearAfter(place: Place, at: number): Year | undefined {
+  const word = place.words[at];
+  if (!word || !(follower(place, at) || /^,\s*$/u.test(word.gap))) return undefined;
+  const year = yearAt(place, at);
+  return year && isYearOfMonth(year) ? year : undefined;
+}
+
+type DateParts = {
+  from: number;
+  end: number;
+  text: string;
+  day: number | undefined;
+  month: number;
+  year: Year | undefined;
+  yearAt: number;
+};
+
+function date(place: Place, parts: DateParts): Match {
+  const { from, day, month, year } = parts;
+  const monthDay = day === undefined ? twoDigits(month) : `${twoDigits(month)}-${twoDigits(day)}`;
+  if (!year) return { from, end: parts.end, text: parts.text, kind: "date", value: `--${monthDay}` };
+  const gap = place.words[parts.yearAt]?.gap ?? " ";
+  const text = `${parts.text}${gap}${year.value}${year.ending}`;
+  return { from, end: year.end, text, kind: "date", value: `${year.value}-${monthDay}` };
+}
+
+/** A year that is said in pairs: "nineteen eighty four". */
+export function yearRule(place: Place, at: number): Match | undefined {
+  const year = yearAt(place, at);
+  if (!year?.isPair) return undefined;
+  const [first, second] = [Math.floor(year.value / 100), year.value % 100];
+  const isCued = precedes(place, at, 2, "year_cue");
+  // Two numbers that are near each other mean about so many, such as "fifteen twenty people".
+  const isFar = first >= 15 && first <= 19 && second - first > 10;
+  const isExact = first === 20 && second > 20 && second < 60 && second % 5 !== 0;
+  const isPlausible = year.value >= 1000 && year.value < 2200;
+  if (!isPlausible || !(isCued || isFar || isExact)) return undefined;
+  return {
+    from: at,
+    end: year.end,
+    text: `${year.value}${year.ending}`,
+    kind: "year",
+    value: String(year.value),
+  };
+}

@@ -1,0 +1,100 @@
+import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
+import type { WrittenKind } from "./types.ts";
+
+/** Digits that are said one after another, as far as they can belong together. */
+export type DigitRun = { end: number; digits: string; count: number; isSingle: boolean; hasRepeats: boolean };
+
+/** One piece of a run: a digit, "double seven", or a number of two digits. */
+function pieceAt(
+  place: Place,
+  at: number,
+): { end: number; digits: string; isSingle: boolean; repeats: boolean } | undefined {
+  const word = place.words[at];
+  if (!word) return undefined;
+  const times = word.roles.has("double") ? 2 : word.roles.has("triple") ? 3 : 1;
+  if (times > 1) {
+    const digit = follower(place, at + 1) && digitAt(place, at + 1);
+    return digit === undefined
+      ? undefined
+      : { end: at + 2, digits: digit.repeat(times), isSingle: true, repeats: true };
+  }
+  const digit = digitAt(place, at);
+  if (digit !== undefined) return { end: at + 1, digits: digit, isSingle: true, repeats: false };
+  const number = spokenNumber(place, at);
+  const isPair = number && number.value >= 10 && number.value < 100 && Number.isInteger(number.value);
+  if (!isPair || number.isOrdinal || number.decimals !== undefined || number.isMixed) return undefined;
+  return { end: number.end, digits: String(number.value), isSingle: false, repeats: false };
+}
+
+function digitAt(place: Place, at: number): string | undefined {
+  const word = place.words[at];
+  const part = word?.parts.length === 1 ? word.parts[0] : undefined;
+  if (part?.type === "unit" && part.value < 10 && !word?.isOrdinal) return String(part.value);
+  return word?.roles.has("zero") ? "0" : undefined;
+}
+
+/** Reads the longest run of digits from a word. Commas may divide groups. */
+export function digitRunAt(place: Place, from: number): DigitRun | undefined {
+  const run: DigitRun = { end: from, digits: "", count: 0, isSingle: true, hasRepeats: false };
+  for (let at = from; at < place.words.length; ) {
+    const gap = place.words[at]?.gap ?? "";
+    if (at > from && !follower(place, at) && !/^,\s*$/u.test(gap)) break;
+    const piece = pieceAt(place, at);
+    if (!piece) break;
+    run.digits += piece.digits;
+    run.count += 1;
+    run.isSingle &&= piece.isSingle;
+    run.hasRepeats ||= piece.repeats;
+    at = piece.end;
+    run.end = at;
+    if (place.words[at - 1]?.ending !== "") break;
+  }
+  return run.count === 0 ? undefined : run;
+}
+
+const CUES = ["code_cue", "phone_cue", "aadhaar_cue", "pan_cue", "vehicle_cue"] as const;
+
+/** Phone numbers, codes, accounts: digits that are said one by one, or in pairs beside a word such as "phone". */
+export function digitsRule(place: Place, at: number): Match | undefined {
+  const { words } = place;
+  const hasPlus = words[at]?.roles.has("plus") ?? false;
+  const from = hasPlus ? at + 1 : at;
+  const run = hasPlus && !follower(place, from) ? undefined : digitRunAt(place, from);
+  if (!run || (run.digits.length < 2 && !hasPlus)) return undefined;
+  const isCued = precedes(place, at, 6, ...CUES) || follows(place, run.end, ...CUES);
+  if (!isCued && run.isSingle && isCounting(run.digits))
+    return run.count < 3 ? undefined : { from: at, end: run.end };
+  if (!isAccepted(place, at, run, isCued, hasPlus)) return undefined;
+  const text = (hasPlus ? "+" : "") + run.digits + (words[run.end - 1]?.ending ?? "");
+  return {
+    from: at,
+    end: run.end,
+    text,
+    kind: kindOf(place, at, run.digits),
+    value: (hasPlus ? "+" : "") + run.digits,
+  };
+}
+
+function isAccepted(place: Place, at: number, run: DigitRun, isCued: boolean, hasPlus: boolean): boolean {
+  const { length } = run.digits;
+  if (hasPlus) return length >= 7;
+  const isNear = precedes(place, at, 3, ...CUES, "label");
+  if (!run.isSingle) return (isCued && length >= 4) || ((length === 10 || length === 12) && run.count >= 4);
+  if (run.count >= 4) return true;
+  if (run.count === 3) return isCued || isNear || run.hasRepeats || run.digits.includes("0");
+  return run.hasRepeats ? isCued || isNear || length >= 4 : isNear;
+}
+
+/** "one two three": counting, not a code. */
+function isCounting(digits: string): boolean {
+  return (
+    digits.length >= 2 &&
+    [...digits].every((digit, at) => at === 0 || Number(digit) === Number(digits[at - 1]) + 1)
+  );
+}
+
+function kindOf(place: Place, at: number, digits: string): WrittenKind {
+  if (digits.length === 12 && precedes(place, at, 6, "aadhaar_cue")) return "aadhaar";
+  if (precedes(place, at, 6, "phone_cue") || digits.length === 10) return "phone";
+  return "digits";
+}

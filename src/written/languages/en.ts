@@ -1,0 +1,165 @@
+import type { WrittenTable } from "../types.ts";
+
+const ones =
+  "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen";
+
+/** English as it is spoken in India: lakh and crore beside million, "double nine", dates with the day first. */
+export const ENGLISH: WrittenTable = {
+  units: ones.split(" "),
+  openTens: {
+    20: "twenty",
+    30: "thirty",
+    40: "forty fourty",
+    50: "fifty",
+    60: "sixty",
+    70: "seventy",
+    80: "eighty",
+    90: "ninety",
+  },
+  scales: {
+    100: "hundred hundreds",
+    1000: "thousand",
+    1e5: "lakh lac lakhs lacs",
+    1e6: "million",
+    1e7: "crore crores",
+    1e9: "billion",
+    1e12: "trillion",
+  },
+  additions: {
+    0.5: "and_a_half and_half",
+    0.25: "and_a_quarter",
+    0.75: "and_three_quarters and_three_quarter",
+  },
+  ordinals: {
+    1: "first",
+    2: "second",
+    3: "third",
+    4: "fourth",
+    5: "fifth",
+    6: "sixth",
+    7: "seventh",
+    8: "eighth",
+    9: "ninth",
+    10: "tenth",
+    11: "eleventh",
+    12: "twelfth twelth",
+    13: "thirteenth",
+    14: "fourteenth",
+    15: "fifteenth",
+    16: "sixteenth",
+    17: "seventeenth",
+    18: "eighteenth",
+    19: "nineteenth",
+    20: "twentieth",
+    30: "thirtieth",
+    40: "fortieth",
+    50: "fiftieth",
+    60: "sixtieth",
+    70: "seventieth",
+    80: "eightieth",
+    90: "ninetieth",
+    100: "hundredth",
+    1000: "thousandth",
+  },
+  ordinalFigure: englishOrdinalEnding,
+  months: [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+  ],
+  roles: {
+    and: "and",
+    article: "a",
+    point: "point",
+    percent: "percent per_cent percentage",
+    rupees: "rupees rupee rs",
+    rupees_first: "rupees rs",
+    paise: "paise paisa",
+    dollars: "dollars dollar",
+    cents: "cents cent",
+    euros: "euros euro",
+    pounds: "pounds_sterling",
+    oclock: "o'clock oclock o_clock",
+    day_half:
+      "am pm a_m p_m in_the_morning in_the_evening in_the_afternoon at_night noon hrs hours_ist ist sharp onwards",
+    time_cue: "at by around till until after before from since",
+    to: "to",
+    past: "past",
+    half: "half",
+    quarter: "quarter",
+    unit: `kg kilo kilos kilogram kilograms gram grams gm milligram milligrams mg quintal quintals tonne tonnes ton tons km kilometre
+      kilometres kilometer kilometers kms metre metres meter meters centimetre centimetres centimeter centimeters cm millimetre
+      millimetres mm inch inches feet foot_long mile miles litre litres liter liters millilitre millilitres milliliter ml
+      degree degrees celsius acre acres hectare hectares square_feet square_foot square_metres square_meters volt volts watt watts
+      kilowatt kilowatts megawatt megawatts amp amps gb mb tb gigabyte gigabytes megabyte megabytes kmph mbps hertz hp bigha bighas
+      tola tolas kanal marla gunta guntas cents_of_land`,
+    hours: "hours hour",
+    minutes: "minutes minute mins",
+    seconds: "seconds",
+    days: "days day",
+    weeks: "weeks week",
+    months_long: "months month",
+    years: "years year",
+    double: "double",
+    triple: "triple treble",
+    plus: "plus",
+    minus: "minus",
+    over: "by upon",
+    range: "to",
+    of: "of",
+    year_cue: "in since year of during until till before after from by ad",
+    code_cue: `code otp pin pincode pin_code passcode password account card cvv ifsc number numbers no roll ticket token reference
+      consumer policy booking pnr ext extension id invoice receipt meter serial application registration`,
+    phone_cue: "phone mobile whatsapp call dial telephone contact landline helpline cell ring tollfree",
+    aadhaar_cue: "aadhaar aadhar adhaar uid",
+    pan_cue: "pan",
+    vehicle_cue: "vehicle plate car bike truck",
+    label: `room page platform gate chapter section ward unit lesson exercise question step
+      version part volume floor row seat line route bus counter table box track lane paragraph article clause rule
+      schedule annexure number no`,
+    house: "house flat plot door block apartment",
+    zero: "oh o",
+    company: "may march",
+  },
+  idioms: [
+    [
+      "no_one one_another one_by_one one_day one_of someone_else one_or_two two_by_two",
+      "pronouns and turns of phrase",
+    ],
+    ["twenty_four_seven twenty_four_by_seven", "always, and the written form is a matter of taste"],
+    ["fifty_fifty", "equal shares"],
+    ["nine_to_five", "office hours, as a way of life"],
+    ["forty_winks nine_days_wonder cloud_nine nine_days' ten_to_one", "idioms"],
+    ["at_sixes_and_sevens", "idiom"],
+    ["a_hundred_times a_thousand_times hundred_times thousand_times a_hundred_and_one", "very often"],
+    ["one_in_a_million one_in_a_hundred a_million_dollar million_dollar_question", "rare, or very good"],
+    ["hundred_percent_sure", "certainty"],
+    ["catch_twenty_two", "title of a book, idiom"],
+    ["two_and_two_together", "to conclude"],
+    ["eleventh_hour", "the last moment"],
+    ["seventh_heaven sixth_sense third_party second_hand first_class", "idioms"],
+    ["the_point_one", "point as a noun"],
+    ["area_fifty_one ocean's_eleven chapter_eleven", "names"],
+    ["high_five take_five give_me_five gimme_five", "gesture and pause"],
+    ["ten_on_ten", "full marks"],
+    ["three_sixty three_sixty_degree", "all around"],
+    ["four_twenty char_sau_bees", "a cheat, from the penal code's section"],
+    ["seven_eleven nine_eleven twenty_twenty_vision", "names and days known by their figures"],
+  ],
+};
+
+/** Returns st, nd, rd or th for the figure of an ordinal. */
+function englishOrdinalEnding(value: number): string {
+  const tens = value % 100;
+  if (tens >= 11 && tens <= 13) return "th";
+  return ["th", "st", "nd", "rd"][value % 10] ?? "th";
+}

@@ -1,0 +1,84 @@
+import { amount } from "./figures.ts";
+import { follower, follows, type Match, type Place, spokenNumber } from "./match.ts";
+import type { SpokenNumber } from "./numbers.ts";
+import type { Role } from "./types.ts";
+
+type Currency = { role: Role; small: Role; sign: string; code: string };
+
+const CURRENCIES: readonly Currency[] = [
+  { role: "rupees", small: "paise", sign: "₹", code: "INR" },
+  { role: "dollars", small: "cents", sign: "$", code: "USD" },
+  { role: "euros", small: "cents", sign: "€", code: "EUR" },
+  { role: "pounds", small: "cents", sign: "£", code: "GBP" },
+];
+
+/** An amount before or after the word for its money: "twelve rupees fifty paise", "rupees five hundred". */
+export function moneyRule(place: Place, at: number): Match | undefined {
+  return amountFirst(place, at) ?? wordFirst(place, at);
+}
+
+function amountFirst(place: Place, at: number): Match | undefined {
+  const number = spokenNumber(place, at);
+  if (!number || number.isOrdinal || number.ending !== "") return undefined;
+  const word = follower(place, number.end);
+  const currency = word && CURRENCIES.find((each) => word.roles.has(each.role));
+  if (!word || !currency) return undefined;
+  const small = smallAt(place, number.end + 1, currency);
+  const value = amountOf(number) + (small?.value ?? 0) / 100;
+  const ending = small ? small.ending : word.ending;
+  return money(place, at, small?.end ?? number.end + 1, currency, value, ending, number);
+}
+
+function amountOf(number: SpokenNumber): number {
+  return number.decimals === undefined ? number.value : Number(`${number.value}.${number.decimals}`);
+}
+
+/** Reads the paise after the rupees, if any. */
+function smallAt(
+  place: Place,
+  at: number,
+  currency: Currency,
+): { value: number; end: number; ending: string } | undefined {
+  const from = follows(place, at, "and") ? at + 1 : at;
+  const number = follower(place, from) && spokenNumber(place, from);
+  if (
+    !number ||
+    !Number.isInteger(number.value) ||
+    number.value >= 100 ||
+    number.isOrdinal ||
+    number.decimals !== undefined
+  )
+    return undefined;
+  const word = follower(place, number.end);
+  return word?.roles.has(currency.small)
+    ? { value: number.value, end: number.end + 1, ending: word.ending }
+    : undefined;
+}
+
+function wordFirst(place: Place, at: number): Match | undefined {
+  const word = place.words[at];
+  const currency = CURRENCIES.find(({ role }) =>
+    role === "rupees"
+      ? word?.roles.has("rupees_first")
+      : role === "dollars" && word?.roles.has("dollars_first"),
+  );
+  const number = currency && follower(place, at + 1) && spokenNumber(place, at + 1);
+  if (!number || number.isOrdinal || number.isDigit || number.isBareScale) return undefined;
+  return money(place, at, number.end, currency, amountOf(number), number.ending, number);
+}
+
+function money(
+  place: Place,
+  from: number,
+  end: number,
+  currency: Currency,
+  value: number,
+  ending: string,
+  number: SpokenNumber,
+): Match {
+  const hasTooMany = number.decimals !== undefined && number.decimals.length > 2;
+  const figures = hasTooMany ? `${number.value}.${number.decimals}` : amount(value, place.grouping);
+  const coded =
+    currency.code === "INR" ? String(Math.round(value * 100)) : `${currency.code} ${value.toFixed(2)}`;
+  return { from, end, text: `${currency.sign}${figures}${ending}`, kind: "money", value: coded };
+}

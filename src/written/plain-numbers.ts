@@ -1,0 +1,168 @@
+import { figure, plainNumber } from "./figures.ts";
+import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
+import type { SpokenNumber } from "./numbers.ts";
+import type { Role, WrittenKind } from "./types.ts";
+
+const exact = (number: SpokenNumber) =>
+  number.decimals === undefined ? plainNumber(number.value) : `${number.value}.${number.decimals}`;
+
+/** Writes percent: "fifty percent" is 50%. */
+export function percentRule(place: Place, at: number): Match | undefined {
+  const number = spokenNumber(place, at);
+  if (!number || number.isOrdinal || number.ending !== "") return undefined;
+  const word = follower(place, number.end);
+  if (!word?.roles.has("percent")) return undefined;
+  const text = `${figure(number.value, number.decimals, place.grouping)}%${word.ending}`;
+  return { from: at, end: number.end + 1, text, kind: "percent", value: exact(number) };
+}
+
+/** Writes fractions: "three by four" is 3/4. Thirds, quarters and halves in words of their own stay. */
+export function fractionRule(place: Place, at: number): Match | undefined {
+  const [above, below] = overPair(place, at);
+  if (!above || !below) return undefined;
+  const text = `${above.value}/${below.value}${below.ending}`;
+  const kind: WrittenKind = precedes(place, at, 3, "house") ? "house_number" : "fraction";
+  return { from: at, end: below.end, text, kind, value: `${above.value}/${below.value}` };
+}
+
+function overPair(place: Place, at: number): [SpokenNumber, SpokenNumber] | [] {
+  const above = spokenNumber(place, at);
+  if (!isPlain(above) || above.ending !== "" || !follows(place, above.end, "over")) return [];
+  const below = follower(place, above.end + 1) && spokenNumber(place, above.end + 1);
+  return isPlain(below) ? [above, below] : [];
+}
+
+const isPlain = (number: SpokenNumber | undefined): number is SpokenNumber =>
+  number !== undefined &&
+  Number.isInteger(number.value) &&
+  number.decimals === undefined &&
+  !number.isOrdinal &&
+  !number.isBareScale;
+
+/** Numbers one after another are about so many, or have another sense that no rule knows: दस बारह. They stay. */
+export function rowRule(place: Place, at: number): Match | undefined {
+  let number = spokenNumber(place, at);
+  let count = 0;
+  let end = at;
+  while (number && !number.isOrdinal) {
+    count += 1;
+    end = number.end;
+    if (number.ending !== "" || number.decimals !== undefined || !follower(place, end)) break;
+    number = spokenNumber(place, end);
+  }
+  return count > 1 ? { from: at, end } : undefined;
+}
+
+/** Ordinals from the tenth on. */
+export function ordinalRule(place: Place, at: number): Match | undefined {
+  const number = spokenNumber(place, at);
+  if (!number?.isOrdinal || number.value < 10 || number.isBareScale) return undefined;
+  const ending =
+    place.lexicon.ordinalFigure && number.ending === ""
+      ? place.lexicon.ordinalFigure(number.value)
+      : number.ending;
+  const text = figure(number.value, undefined, place.grouping) + ending;
+  return { from: at, end: number.end, text, kind: "ordinal", value: exact(number) };
+}
+
+const TIMES: readonly Role[] = ["hours", "minutes", "seconds", "days", "weeks", "months_long", "years"];
+
+/** Decimals, numbers before a unit, and cardinals. */
+export function cardinalRule(place: Place, at: number): Match | undefined {
+  const isBelowZero = place.words[at]?.roles.has("minus") ?? false;
+  const from = isBelowZero ? at + 1 : at;
+  const number = isBelowZero && !follower(place, from) ? undefined : spokenNumber(place, from);
+  if (!number || number.isOrdinal) return undefined;
+  const unit = follower(place, number.end);
+  const isUnit = unit?.roles.has("unit") ?? false;
+  const isTime = TIMES.some((role) => unit?.roles.has(role));
+  if (isBelowZero && !isUnit && number.decimals === undefined) return undefined;
+  const isWritten = isBelowZero || isWorthFigures(place, at, number, isUnit, isTime);
+  // A number that stays is not read again from its second word.
+  if (!isWritten) return number.end > at + 1 ? { from: at, end: number.end } : undefined;
+  const sign = isBelowZero ? "-" : "";
+  const text = sign + figure(number.value, number.decimals, place.grouping) + number.ending;
+  const kind: WrittenKind = isUnit ? "unit" : isTime ? "duration" : kindAlone(place, at, number);
+  return {
+    from: at,
+    end: number.end,
+    text,
+    kind,
+    value: kind === "duration" && unit ? durationOf(number, unit.roles) : sign + exact(number),
+  };
+}
+
+function kindAlone(place: Place, at: number, number: SpokenNumber): WrittenKind {
+  if (number.decimals !== undefined || number.isMixed) return "decimal";
+  if (precedes(place, at, 2, "house")) return "house_number";
+  return number.value >= 1000 && number.value < 3000 && precedes(place, at, 1, "year_cue")
+    ? "year"
+    : "cardinal";
+}
+
+/** Decides whether a number is written in figures at all. */
+function isWorthFigures(
+  place: Place,
+  at: number,
+  number: SpokenNumber,
+  isUnit: boolean,
+  isTime: boolean,
+): boolean {
+  if (number.decimals !== undefined) return true;
+  const isAlone = number.end === at + 1;
+  const hasArticle = place.words[at]?.roles.has("article") ?? false;
+  if (number.isBareScale || (hasArticle && number.end === at + 2))
+    return number.value === 100 || isUnit || isTime;
+  if (number.isMixed) return !isAlone || place.words[at]?.parts[0]?.type !== "lead" || isUnit || isTime;
+  if (number.value >= 10) return true;
+  if (isLabelled(place, at) || isInRange(place, number)) return true;
+  if (isUnit) return number.value > 1 || number.value === 0;
+  return isTime && isInLongTime(place, at, number);
+}
+
+/** Reports whether a word before a number names what it numbers, such as house or page. */
+function isLabelled(place: Place, at: number): boolean {
+  if (!follower(place, at)) return false;
+  return (
+    precedes(place, at, 1, "label", "house") ||
+    (precedes(place, at, 1, "code_cue") && precedes(place, at - 1, 1, "label", "house"))
+  );
+}
+
+/** Reports whether a number begins a range, "five to ten people". Both of its ends are written alike. */
+function isInRange(place: Place, number: SpokenNumber): boolean {
+  if (number.ending !== "" || !follows(place, number.end, "range")) return false;
+  const other = follower(place, number.end + 1) && spokenNumber(place, number.end + 1);
+  if (!other || other.isOrdinal || other.isBareScale || other.value <= number.value) return false;
+  return other.value >= 10 || follows(place, other.end, "percent", "rupees", "dollars", "unit", "oclock");
+}
+
+/** Reports whether a number belongs to a duration with several units, "two hours thirty minutes". */
+function isInLongTime(place: Place, at: number, number: SpokenNumber): boolean {
+  const next = follows(place, number.end + 1, "and") ? number.end + 2 : number.end + 1;
+  const after = follower(place, next) && spokenNumber(place, next);
+  if (after && TIMES.some((role) => follows(place, after.end, role))) return true;
+  if (!follower(place, at)) return false;
+  const before = place.words[at - 1]?.roles.has("and") ? at - 2 : at - 1;
+  const word = place.words[before];
+  const isAfterTime =
+    word !== undefined && (word.roles.has("oclock") || TIMES.some((role) => word.roles.has(role)));
+  return isAfterTime && before > 0;
+}
+
+/** ISO 8601's duration. Half years and months are written with decimals, which ISO allows in the smallest part. */
+function durationOf(number: SpokenNumber, roles: ReadonlySet<Role>): string {
+  const value = exact(number);
+  for (const [role, before, after] of ISO_UNITS) if (roles.has(role)) return `${before}${value}${after}`;
+  return value;
+}
+
+const ISO_UNITS: readonly (readonly [Role, string, string])[] = [
+  ["hours", "PT", "H"],
+  ["minutes", "PT", "M"],
+  ["seconds", "PT", "S"],
+  ["days", "P", "D"],
+  ["weeks", "P", "W"],
+  ["months_long", "P", "M"],
+  ["years", "P", "Y"],
+];

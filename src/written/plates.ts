@@ -1,0 +1,66 @@
+import { digitRunAt } from "./digit-runs.ts";
+import { follower, type Match, type Place, spokenNumber } from "./match.ts";
+
+/** States and union territories of the plates of Indian vehicles (Central Motor Vehicles Rules, with older codes). */
+const STATES = new Set(
+  "AN AP AR AS BH BR CG CH DD DL DN GA GJ HP HR JH JK KA KL LA LD MH ML MN MP MZ NL OD OR PB PY RJ SK TG TN TR TS UA UK UP WB".split(
+    " ",
+  ),
+);
+
+/** Reads letters that are spelled out, or written as one word of capitals, from a word. */
+function lettersAt(place: Place, from: number, most: number): { letters: string; end: number } | undefined {
+  let letters = "";
+  let at = from;
+  for (; at < place.words.length && letters.length < most; at += 1) {
+    const word = at === from ? place.words[at] : follower(place, at);
+    if (!word) break;
+    const next = /^[A-Z]{1,5}$/u.test(word.raw)
+      ? word.raw
+      : (word.letter ?? (/^[a-z]$/u.test(word.raw) ? word.raw.toUpperCase() : ""));
+    if (next === "" || letters.length + next.length > most) break;
+    letters += next;
+  }
+  return letters === "" ? undefined : { letters, end: at };
+}
+
+/** Reads digits that are said one by one or in pairs, at most so many. */
+function plateDigits(place: Place, from: number, most: number): { digits: string; end: number } | undefined {
+  if (!follower(place, from)) return undefined;
+  const run = digitRunAt(place, from);
+  if (run && run.digits.length <= most) return { digits: run.digits, end: run.end };
+  const number = spokenNumber(place, from);
+  if (!number || number.isOrdinal || number.isMixed || number.decimals !== undefined) return undefined;
+  const digits = String(number.value);
+  return digits.length <= most ? { digits, end: number.end } : undefined;
+}
+
+/** A vehicle's number: "M H fourteen B T six zero three two". */
+export function vehicleRule(place: Place, at: number): Match | undefined {
+  const state = lettersAt(place, at, 2);
+  if (!state || !STATES.has(state.letters)) return undefined;
+  const district = plateDigits(place, state.end, 2);
+  if (!district || !follower(place, district.end)) return undefined;
+  const series = lettersAt(place, district.end, 3);
+  const number = plateDigits(place, series?.end ?? district.end, 4);
+  if (!series || !number) return undefined;
+  const text = [
+    state.letters,
+    district.digits.padStart(2, "0"),
+    series.letters,
+    number.digits.padStart(4, "0"),
+  ].join(" ");
+  return { from: at, end: number.end, text, kind: "vehicle", value: text.replaceAll(" ", "") };
+}
+
+/** A PAN: five letters, four digits, a letter. */
+export function panRule(place: Place, at: number): Match | undefined {
+  const head = lettersAt(place, at, 5);
+  if (head?.letters.length !== 5) return undefined;
+  const digits = plateDigits(place, head.end, 4);
+  if (digits?.digits.length !== 4 || !follower(place, digits.end)) return undefined;
+  const last = lettersAt(place, digits.end, 1);
+  if (!last) return undefined;
+  const text = head.letters + digits.digits + last.letters;
+  return { from: at, end: last.end, text, kind: "pan", value: text };
+}
