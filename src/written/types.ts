@@ -1,4 +1,4 @@
-/** What a change stands for. */
+/** The kinds of what is rewritten. */
 export type WrittenKind =
   | "cardinal"
   | "ordinal"
@@ -35,7 +35,7 @@ export type WrittenOptions = {
 };
 
 /**
- * The words of one language. A list of words is one string with spaces between them; `_` stands for a space inside a
+ * The words of one language. A list of words is one string with spaces between them; `_` means a space inside a
  * phrase of several words. Spellings that `foldWord` makes equal (nukta, chandrabindu, joiners, case) are listed once.
  */
 export type WrittenTable = {
@@ -87,7 +87,7 @@ export type WrittenTable = {
   also?: readonly WrittenTable[];
 };
 
-/** What a word that is no number may be. One word may have several roles. */
+/** Roles of words that are not numbers. One word may have several roles. */
 export const ROLES = [
   /** Between the parts of a number, or rupees and paise: "and". */
   "and",
@@ -142,7 +142,7 @@ export const ROLES = [
   "aadhaar_cue",
   "pan_cue",
   "vehicle_cue",
-  /** Before a number of one digit that is written as a figure: house, room, page, platform. */
+  /** Before a number of one digit that is written in figures: page, platform. */
   "label",
   "house",
   /** Zero among digits: "oh". */
