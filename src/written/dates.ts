@@ -1,6 +1,6 @@
 import { twoDigits } from "./figures.ts";
 import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
-import type { SpokenNumber } from "./numbers.ts";
+import { numberAt, type SpokenNumber } from "./numbers.ts";
 
 type Year = { value: number; end: number; ending: string; isPair: boolean };
 
@@ -81,7 +81,7 @@ function monthFirst(place: Place, at: number): Match | undefined {
       yearAt: at + 1,
     });
   }
-  const day = spokenNumber(place, at + 1);
+  const day = dayAfterMonth(place, at + 1);
   if (!isDay(day)) return undefined;
   const year = yearAfter(place, day.end);
   const isClear = day.isOrdinal || year !== undefined || (day.value >= 10 && !month.roles.has("company"));
@@ -94,6 +94,22 @@ function monthFirst(place: Place, at: number): Match | undefined {
     year,
     yearAt: day.end,
   });
+}
+
+/**
+ * Reads the day after a month. Where a year begins with the word for a thousand alone, the day before it is no part of it:
+ * ஆகஸ்ட் பதினைந்து ஆயிரத்து தொள்ளாயிரத்து நாற்பத்தேழு.
+ */
+function dayAfterMonth(place: Place, at: number): SpokenNumber | undefined {
+  const number = spokenNumber(place, at);
+  if (!number || number.value < 1000) return number;
+  for (let end = number.end - 1; end > at; end -= 1) {
+    if (place.words[end]?.parts[0]?.type !== "scale" || place.words[end]?.parts[0]?.value !== 1000) continue;
+    const day = numberAt(place.words.slice(0, end), at);
+    const year = spokenNumber(place, end);
+    if (isDay(day) && day.end === end && year && year.value > 1000 && year.value < 2000) return day;
+  }
+  return number;
 }
 
 /** Only years near ours: "March ten twenty" may be a day and something else. */

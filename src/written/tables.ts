@@ -1,9 +1,11 @@
 import { ENGLISH } from "./languages/en.ts";
 import { HINDI } from "./languages/hi.ts";
+import { TAMIL } from "./languages/ta.ts";
 import type { WrittenTable } from "./types.ts";
 
 /** The table of each language that can be written. Each is made ready when it is first asked for. */
 export const TABLES: Readonly<Record<string, WrittenTable>> = {
   en: ENGLISH,
   hi: HINDI,
+  ta: TAMIL,
 };

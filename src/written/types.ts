@@ -73,6 +73,7 @@ export type WrittenTable = {
     scales?: Readonly<Record<number, string>>;
     values?: Readonly<Record<number, string>>;
     mixed?: Readonly<Record<number, string>>;
+    additions?: Readonly<Record<string, string>>;
   };
   months?: readonly string[];
   /** The names of letters, as they are spelled out: A → "ए". */

@@ -101,7 +101,7 @@ function knownOf(
     const stem = key.slice(0, -ending.length);
     const entry = lexicon.entries.get(stem) ?? gluedEntry(stem, lexicon);
     if (!entry || !(entry.parts || (!isOrdinal && takesEnding(entry)))) continue;
-    return wordOf(entry, rawEnding(raw, ending), isOrdinal, false);
+    return wordOf(entry, standingAlone(rawEnding(raw, ending)), isOrdinal, false);
   }
   return wordOf(undefined, "", false, false);
 }
@@ -131,6 +131,21 @@ const takesEnding = (entry: Entry) =>
 function rawEnding(raw: string, ending: string): string {
   for (let at = raw.length - 1; at > 0; at -= 1) if (foldWord(raw.slice(at)) === ending) return raw.slice(at);
   return ending;
+}
+
+/** The first and last vowel signs of a block of the scripts of India, and how far before them their vowels are. */
+const SIGN_FROM = 0x3e;
+const SIGN_TO = 0x4c;
+const SIGN_TO_VOWEL = 0x38;
+const FIRST_BLOCK = 0x0900;
+const LAST_BLOCK = 0x0d7f;
+
+/** Writes a vowel sign at the beginning as the vowel: after a figure, which has no consonant, ாவது is ஆவது. */
+function standingAlone(ending: string): string {
+  const code = ending.codePointAt(0) ?? 0;
+  const inBlock = code & 0x7f;
+  const isSign = code >= FIRST_BLOCK && code <= LAST_BLOCK && inBlock >= SIGN_FROM && inBlock <= SIGN_TO;
+  return isSign ? String.fromCodePoint(code - SIGN_TO_VOWEL) + ending.slice(1) : ending;
 }
 
 function wordOf(entry: Entry | undefined, ending: string, isOrdinal: boolean, hasFigures: boolean) {
