@@ -112,11 +112,12 @@ function idiomRule(place: Place, at: number): Match | undefined {
     phrase += ` ${next.key}`;
   }
   // With a measure after it, or as the beginning of a longer number, it is a number: चार सौ बीस रुपये.
-  const number = found && spokenNumber(place, at);
-  if (!found || !number) return found;
-  const isNumber =
-    number.end > found.end || (number.end === found.end && follows(place, number.end, ...MEASURES));
-  return isNumber ? undefined : found;
+  for (let from = at; found && from < found.end; from += 1) {
+    const number = spokenNumber(place, from);
+    if (!number || number.end < found.end) continue;
+    if (number.end > found.end || follows(place, number.end, ...MEASURES)) return undefined;
+  }
+  return found;
 }
 
 /** Text that has figures already stays, with the number words that follow at once: "5 lakh". */

@@ -20,6 +20,7 @@ export type Entry = {
   /** 1 to 12. */
   month?: number;
   letter?: string;
+  denominator?: number;
 };
 
 /** The words of one language and of English, ready for look-ups. */
@@ -106,6 +107,8 @@ function addTable(entries: Map<string, Entry>, table: WrittenTable): void {
   }
   for (const [index, list] of (table.months ?? []).entries())
     put(list, (entry) => (entry.month ??= index + 1));
+  for (const [value, list] of Object.entries(table.denominators ?? {}))
+    put(list, (entry) => (entry.denominator ??= Number(value)));
   for (const [letter, list] of Object.entries(table.letters ?? {}))
     put(list, (entry) => (entry.letter ??= letter));
   for (const role of ROLES) put(table.roles?.[role], (entry) => entry.roles.add(role));

@@ -62,8 +62,9 @@ function wordFirst(place: Place, at: number): Match | undefined {
       ? word?.roles.has("rupees_first")
       : role === "dollars" && word?.roles.has("dollars_first"),
   );
-  const number = currency && follower(place, at + 1) && spokenNumber(place, at + 1);
-  if (!number || number.isOrdinal || number.isDigit || number.isBareScale) return undefined;
+  const isNear = /^\.?\s+$/u.test(place.words[at + 1]?.gap ?? "");
+  const number = currency && isNear ? spokenNumber(place, at + 1) : undefined;
+  if (!currency || !number || number.isOrdinal || number.isDigit || number.isBareScale) return undefined;
   return money(place, at, number.end, currency, amountOf(number), number.ending, number);
 }
 

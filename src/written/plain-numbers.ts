@@ -18,11 +18,23 @@ export function percentRule(place: Place, at: number): Match | undefined {
 
 /** Writes fractions: "three by four" is 3/4. Thirds, quarters and halves in words of their own stay. */
 export function fractionRule(place: Place, at: number): Match | undefined {
+  const named = namedFraction(place, at);
+  if (named) return named;
   const [above, below] = overPair(place, at);
   if (!above || !below) return undefined;
   const text = `${above.value}/${below.value}${below.ending}`;
   const kind: WrittenKind = precedes(place, at, 3, "house") ? "house_number" : "fraction";
   return { from: at, end: below.end, text, kind, value: `${above.value}/${below.value}` };
+}
+
+/** Reads "three fourths". */
+function namedFraction(place: Place, at: number): Match | undefined {
+  const above = spokenNumber(place, at);
+  if (!isPlain(above) || !above.isDigit || above.value === 0 || above.ending !== "") return undefined;
+  const word = follower(place, above.end);
+  if (word?.denominator === undefined || above.value >= word.denominator) return undefined;
+  const text = `${above.value}/${word.denominator}`;
+  return { from: at, end: above.end + 1, text: text + word.ending, kind: "fraction", value: text };
 }
 
 function overPair(place: Place, at: number): [SpokenNumber, SpokenNumber] | [] {
@@ -56,7 +68,7 @@ export function rowRule(place: Place, at: number): Match | undefined {
 /** Ordinals from the tenth on. */
 export function ordinalRule(place: Place, at: number): Match | undefined {
   const number = spokenNumber(place, at);
-  if (!number?.isOrdinal || number.value < 10 || number.isBareScale) return undefined;
+  if (!number?.isOrdinal || number.value < 10 || (number.isBareScale && number.value > 100)) return undefined;
   const ending =
     place.lexicon.ordinalFigure && number.ending === ""
       ? place.lexicon.ordinalFigure(number.value)
@@ -115,18 +127,20 @@ function isWorthFigures(
     return number.value === 100 || isUnit || isTime;
   if (number.isMixed) return !isAlone || place.words[at]?.parts[0]?.type !== "lead" || isUnit || isTime;
   if (number.value >= 10) return true;
-  if (isLabelled(place, at) || isInRange(place, number)) return true;
+  if (isLabelled(place, at, number) || isInRange(place, number)) return true;
   if (isUnit) return number.value > 1 || number.value === 0;
   return isTime && isInLongTime(place, at, number);
 }
 
 /** Reports whether a word before a number names what it numbers, such as house or page. */
-function isLabelled(place: Place, at: number): boolean {
-  if (!follower(place, at)) return false;
-  return (
-    precedes(place, at, 1, "label", "house") ||
-    (precedes(place, at, 1, "code_cue") && precedes(place, at - 1, 1, "label", "house"))
-  );
+function isLabelled(place: Place, at: number, number: SpokenNumber): boolean {
+  const before = place.words[at - 1];
+  if (!before || !follower(place, at)) return false;
+  const isName = before.roles.has("label") || before.roles.has("house");
+  if (!before.roles.has("code_cue")) return isName;
+  if (follower(place, at - 1) && precedes(place, at - 1, 1, "label", "house")) return true;
+  // "He is number one": that number counts nothing.
+  return isName && number.value !== 1;
 }
 
 /** Reports whether a number begins a range, "five to ten people". Both of its ends are written alike. */

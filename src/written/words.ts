@@ -16,6 +16,7 @@ export type Word = {
   roles: ReadonlySet<Role>;
   month: number | undefined;
   letter: string | undefined;
+  denominator: number | undefined;
   /** An ending that stays on the figure, as it was written. */
   ending: string;
   /** The word has figures already. */
@@ -83,7 +84,7 @@ function phraseAt(
 
 /** Reports whether two words with this between them can belong to one number. */
 export function isClose(gap: string): boolean {
-  return /^(?:[\s\u00a0]+|\s*[-\u2010\u2011]\s*|[.]\s?)$/u.test(gap) && !gap.includes("\n");
+  return /^(?:[\s\u00a0]+|\s*[-\u2010\u2011]\s*)$/u.test(gap) && !gap.includes("\n");
 }
 
 function knownOf(
@@ -155,6 +156,7 @@ function wordOf(entry: Entry | undefined, ending: string, isOrdinal: boolean, ha
     roles: entry?.roles ?? NO_ROLES,
     month: entry?.month,
     letter: entry?.letter,
+    denominator: entry?.denominator,
     ending,
     hasFigures,
   };

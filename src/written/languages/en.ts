@@ -17,7 +17,7 @@ export const ENGLISH: WrittenTable = {
     90: "ninety",
   },
   scales: {
-    100: "hundred hundreds",
+    100: "hundred",
     1000: "thousand",
     1e5: "lakh lac lakhs lacs",
     1e6: "million",
@@ -62,6 +62,15 @@ export const ENGLISH: WrittenTable = {
     1000: "thousandth",
   },
   ordinalFigure: englishOrdinalEnding,
+  denominators: {
+    4: "fourth fourths quarter quarters",
+    5: "fifth fifths",
+    6: "sixth sixths",
+    7: "seventh sevenths",
+    8: "eighth eighths",
+    9: "ninth ninths",
+    10: "tenth tenths",
+  },
   months: [
     "january",
     "february",
@@ -90,7 +99,7 @@ export const ENGLISH: WrittenTable = {
     pounds: "pounds_sterling",
     oclock: "o'clock oclock o_clock",
     day_half:
-      "am pm a_m p_m in_the_morning in_the_evening in_the_afternoon at_night noon hrs hours_ist ist sharp onwards",
+      "am pm a_m p_m in_the_morning in_the_evening in_the_afternoon in_the_night at_night noon midnight hrs ist",
     time_cue: "at by around till until after before from since",
     to: "to",
     past: "past",
@@ -148,6 +157,7 @@ export const ENGLISH: WrittenTable = {
     ["eleventh_hour", "the last moment"],
     ["seventh_heaven sixth_sense third_party second_hand first_class", "idioms"],
     ["the_point_one", "point as a noun"],
+    ["one_and_half_a", "half of a whole, not a half more"],
     ["area_fifty_one ocean's_eleven chapter_eleven", "names"],
     ["high_five take_five give_me_five gimme_five", "gesture and pause"],
     ["ten_on_ten", "full marks"],

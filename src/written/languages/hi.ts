@@ -126,6 +126,7 @@ export const HINDI: WrittenTable = {
     9: "नवाँ नवीं नवें",
   },
   ordinalEndings: "वाँ वां वीं वें वे वी वा",
+  denominators: { 4: "चौथाई" },
   months: [
     "जनवरी",
     "फरवरी फ़रवरी",
