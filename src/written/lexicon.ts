@@ -23,13 +23,18 @@ export type Entry = {
   denominator?: number;
 };
 
+/** An ending. `shown`: what it looks like after a figure; undefined: as in the word. */
+export type Ending = { spelling: string; shown: string | undefined; isOrdinal: boolean };
+
 /** The words of one language and of English, ready for look-ups. */
 export type Lexicon = {
   entries: ReadonlyMap<string, Entry>;
   /** How many words the longest phrase has that begins with a word. */
   phraseLengths: ReadonlyMap<string, number>;
-  /** Folded endings, the longest first; true: the ending makes an ordinal. */
-  endings: readonly (readonly [ending: string, isOrdinal: boolean])[];
+  /** Folded endings, the longest first. */
+  endings: readonly Ending[];
+  /** What is tried after a word without its ending; the first is empty. */
+  stemEnds: readonly string[];
   /** Parts by the first letter of their spelling inside of words; undefined: the language does not glue. */
   glued: ReadonlyMap<string, readonly (readonly [spelling: string, part: Part])[]> | undefined;
   ordinalFigure: ((value: number) => string) | undefined;
@@ -61,21 +66,36 @@ export function buildLexicon(table: WrittenTable): Lexicon {
     idiomLengths.set(first, Math.max(idiomLengths.get(first) ?? 0, idiom.length));
   }
   const endings = tables.flatMap((each) => [
-    ...spellingsOf(each.ordinalEndings).map((ending) => [ending, true] as const),
-    ...spellingsOf(each.endings).map((ending) => [ending, false] as const),
-    ...spellingsOf(each.clockEndings).map((ending) => [ending, false] as const),
+    ...endingsOf(each.ordinalEndings, true),
+    ...endingsOf(each.endings, false),
+    ...endingsOf(each.clockEndings, false),
   ]);
   return {
     entries,
     phraseLengths,
-    endings: endings.toSorted(([a], [b]) => b.length - a.length),
+    endings: endings.toSorted((a, b) => b.spelling.length - a.spelling.length),
+    stemEnds: ["", ...tables.flatMap((each) => spellingsOf(each.stemEnds))],
     glued: table.glued && gluedParts(table),
     ordinalFigure: tables.find((each) => each.ordinalFigure)?.ordinalFigure,
     ownDigits: table.ownDigits,
     idioms,
     idiomLengths,
-    clockEndings: new Set(tables.flatMap((each) => spellingsOf(each.clockEndings))),
+    clockEndings: new Set(
+      tables.flatMap((each) =>
+        endingsOf(each.clockEndings, false).map(({ spelling, shown }) => foldWord(shown ?? spelling)),
+      ),
+    ),
   };
+}
+
+function endingsOf(list: string | undefined, isOrdinal: boolean): Ending[] {
+  return (list ?? "")
+    .split(/\s+/u)
+    .filter((ending) => ending !== "")
+    .map((ending) => {
+      const [spelling = "", shown] = ending.split(">");
+      return { spelling: foldWord(spelling), shown, isOrdinal };
+    });
 }
 
 function withIncluded(table: WrittenTable): WrittenTable[] {

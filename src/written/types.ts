@@ -55,12 +55,17 @@ export type WrittenTable = {
   additions?: Readonly<Record<string, string>>;
   /** Ordinals that are no number word with an ending of `ordinalEndings`. */
   ordinals?: Readonly<Record<number, string>>;
-  /** Endings that make an ordinal of a number word and stay on the figure: वीं. */
+  /**
+   * Endings that make an ordinal of a number word and stay on the figure: वीं. Here and in `endings`, `ாவது>ஆவது` is an
+   * ending that looks otherwise after a figure.
+   */
   ordinalEndings?: string;
   /** The ending that the figure of an ordinal has, where it is not the one that was said: 21 → "st". */
   ordinalFigure?: (value: number) => string;
   /** Other endings that stay on the figure, or follow a word for money, percent or o'clock: টি, க்கு. */
   endings?: string;
+  /** What a word may have lost before an ending: ு, where முப்பது + ஆவது is முப்பதாவது. */
+  stemEnds?: string;
   /** Endings of a number that make it a time of the day: টায়. */
   clockEndings?: string;
   /**

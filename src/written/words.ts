@@ -97,14 +97,21 @@ function knownOf(
   if (whole || hasFigures) return wordOf(whole, "", false, hasFigures);
   const glued = glue(key, lexicon);
   if (glued) return wordOf({ parts: glued, roles: new Set() }, "", false, false);
-  for (const [ending, isOrdinal] of lexicon.endings) {
-    if (!key.endsWith(ending) || key.length <= ending.length) continue;
-    const stem = key.slice(0, -ending.length);
-    const entry = lexicon.entries.get(stem) ?? gluedEntry(stem, lexicon);
+  for (const { spelling, shown, isOrdinal } of lexicon.endings) {
+    if (!key.endsWith(spelling) || key.length <= spelling.length) continue;
+    const entry = stemOf(key.slice(0, -spelling.length), lexicon);
     if (!entry || !(entry.parts || (!isOrdinal && takesEnding(entry)))) continue;
-    return wordOf(entry, standingAlone(rawEnding(raw, ending)), isOrdinal, false);
+    return wordOf(entry, shown ?? standingAlone(rawEnding(raw, spelling)), isOrdinal, false);
   }
   return wordOf(undefined, "", false, false);
+}
+
+function stemOf(stem: string, lexicon: Lexicon): Entry | undefined {
+  for (const end of lexicon.stemEnds) {
+    const entry = lexicon.entries.get(stem + end) ?? gluedEntry(stem + end, lexicon);
+    if (entry) return entry;
+  }
+  return undefined;
 }
 
 function gluedEntry(key: string, lexicon: Lexicon): Entry | undefined {
