@@ -3,7 +3,6 @@ import fc from "fast-check";
 import type { Segment, TranscriptionResult } from "../domain/result.ts";
 import { parseSrt, parseVtt } from "../testing/answers/subtitle-parsers.ts";
 import { renderResult, resultBody } from "./render.ts";
-import { countGraphemes, toCues } from "./subtitles.ts";
 import { normalizeText } from "./unicode.ts";
 
 const segment = (index: number, startMs: number, endMs: number, text: string): Segment => ({
@@ -59,33 +58,6 @@ test("speakers and channels are written in each format", () => {
 test("plain text is the transcript, and is empty for an empty transcript", () => {
   expect(renderResult(result(two), "txt")).toBe("turn on the fan a <b> & c --> d\n");
   expect(renderResult(result([]), "txt")).toBe("");
-});
-
-describe("toCues", () => {
-  const labelOf = () => "";
-
-  test("a long segment is divided into cues of two lines of 42 characters that share its time", () => {
-    const text = Array.from({ length: 60 }, (_, i) => `word${i}`).join(" ");
-    const cues = toCues([segment(0, 10_000, 30_000, text)], labelOf);
-    expect(cues.length).toBeGreaterThan(4);
-    expect(cues.flatMap(({ lines }) => lines).join(" ")).toBe(text);
-    let startMs = 10_000;
-    for (const cue of cues) {
-      expect(cue.startMs).toBe(startMs);
-      expect(cue.endMs).toBeGreaterThan(startMs);
-      startMs = cue.endMs;
-      expect(cue.lines.length).toBeLessThanOrEqual(2);
-      for (const line of cue.lines) expect(countGraphemes(line)).toBeLessThanOrEqual(42);
-    }
-    expect(startMs).toBe(30_000);
-  });
-
-  test("characters are counted as readers see them", () => {
-    const word = "क्षि".repeat(42);
-    expect(word.length).toBe(168);
-    const [cue] = toCues([segment(0, 0, 5_000, `${word} ${word}a`)], labelOf);
-    expect(cue?.lines).toEqual([word, word]);
-  });
 });
 
 /** Words with what is syntax somewhere, between any others. */
@@ -198,6 +170,57 @@ describe("resultBody", () => {
       ],
       warnings: [],
     });
+  });
+
+  const words = ["turn", "on", "the", "fan"].map((text, at) => ({
+    ...{ text, startMs: at * 375, endMs: at * 375 + 374.6, confidence: 0.98765 },
+  }));
+  const timed = result([{ ...segment(0, 0, 1_500, "turn on the fan"), words }]);
+
+  test("words are there when they were asked for", () => {
+    const [first] = resultBody({ ...facts, timestamps: "word" }, timed).segments;
+    expect(first?.words?.slice(0, 2)).toEqual([
+      { text: "turn", start: 0, end: 0.375, confidence: 0.988 },
+      { text: "on", start: 0.375, end: 0.75, confidence: 0.988 },
+    ]);
+    for (const timestamps of ["segment", "none"] as const) {
+      expect(resultBody({ ...facts, timestamps }, timed).segments[0]).not.toHaveProperty("words");
+    }
+    expect(resultBody({ ...facts, timestamps: "word" }, result(two)).segments[0]).not.toHaveProperty("words");
+    expect(JSON.parse(renderResult(timed, "json")).segments[0].words.length).toBe(4);
+  });
+
+  test("WebVTT has the times of words when they are asked for, each within its cue", () => {
+    expect(renderResult(timed, "vtt")).toBe("WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nturn on the fan\n");
+    expect(renderResult(timed, "vtt", undefined, { hasWordTimes: true })).toBe(
+      "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nturn <00:00:00.375>on <00:00:00.750>the <00:00:01.125>fan\n",
+    );
+    const shown = parseVtt(
+      renderResult(
+        { ...timed, segments: [{ ...timed.segments[0], speaker: "speaker_1" } as Segment] },
+        "vtt",
+        undefined,
+        {
+          hasWordTimes: true,
+          subtitles: { maxLineCharacters: 10, maxLines: 1 },
+        },
+      ),
+    );
+    expect(shown).toEqual([
+      { startMs: 0, endMs: 750, lines: ["turn on"], speaker: "speaker_1", timestamps: [{ ms: 375, at: 5 }] },
+      {
+        startMs: 750,
+        endMs: 1_583,
+        lines: ["the fan"],
+        speaker: "speaker_1",
+        timestamps: [{ ms: 1_125, at: 4 }],
+      },
+    ]);
+  });
+
+  test("CTM has the name of the transcription", () => {
+    expect(renderResult(timed, "ctm", facts)).toStartWith("tr_1 1 0.000 0.375 turn 0.988\n");
+    expect(renderResult(timed, "ctm", facts, { name: "call" })).toStartWith("call 1 ");
   });
 
   test("without timestamps segments have no times, but gaps have", () => {

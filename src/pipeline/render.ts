@@ -5,18 +5,33 @@ import type {
   Segment,
   TranscriptionResult,
   Unrecognized,
+  Word,
 } from "../domain/result.ts";
+import { SUBTITLE_LIMITS, type SubtitleLimits } from "../domain/subtitles.ts";
 import type { Mode, Timestamps } from "../domain/transcription.ts";
 import { srtText, vttText } from "../lib/subtitle-text.ts";
 import { toSeconds } from "../lib/time.ts";
+import { ctmPieces } from "./ctm.ts";
+import type { Cue } from "./cues.ts";
 import { channelLabel } from "./joined-text.ts";
+import { type Part, textOfLine } from "./subtitle-lines.ts";
 import { cuesInOrder } from "./subtitles.ts";
 
-export const FORMATS = ["txt", "srt", "vtt", "json"] as const;
+export const FORMATS = ["txt", "srt", "vtt", "ctm", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** What files of text have of a result. */
-type Spoken = Pick<TranscriptionResult, "text" | "segments">;
+/** What files of text have of a result. Without `durationMs` no subtitle stays longer than its words. */
+type Spoken = Pick<TranscriptionResult, "text" | "segments"> &
+  Partial<Pick<TranscriptionResult, "durationMs">>;
+
+/** How files of text are written. */
+export type TextOptions = {
+  subtitles?: SubtitleLimits;
+  /** In WebVTT: each word has its time. */
+  hasWordTimes?: boolean;
+  /** In CTM: the name of the recording. Left out: `audio`. */
+  name?: string;
+};
 
 /** Values of a transcription that its result repeats. */
 export type ResultInfo = {
@@ -32,26 +47,39 @@ export type ResultInfo = {
  *
  * - `txt`: the transcript. With speakers it has a line for each turn, `speaker_1: …`. With channels it has a line for
  *   each segment, `[channel 0] …`. With both it has both labels.
- * - `srt`, `vtt`: subtitles, see `toCues`. In SRT, speakers and channels are written before the text. In VTT, the speaker
- *   is a voice span.
+ * - `srt`, `vtt`: subtitles, see `cuesInOrder`. In SRT, speakers and channels are written before the text. In VTT, the
+ *   speaker is a voice span.
+ * - `ctm`: a line for each word, see `ctmPieces`.
  * - `json`: with `info` the body that HTTP sends; without it, the same body without the fields that `info` fills.
  *
- * The content ends with a newline. A `txt` without text is empty.
+ * The content ends with a newline. A `txt` without text and a `ctm` without words are empty.
  */
-export function renderResult(result: TranscriptionResult, format: Format, info?: ResultInfo): string {
-  if (format !== "json") return [...textPieces(result, format)].join("");
-  return `${JSON.stringify(info ? resultBody(info, result) : contentOf(result, true), null, 2)}\n`;
+export function renderResult(
+  result: TranscriptionResult,
+  format: Format,
+  info?: ResultInfo,
+  options: TextOptions = {},
+): string {
+  if (format !== "json")
+    return [...textPieces(result, format, { ...(info ? { name: info.id } : {}), ...options })].join("");
+  return `${JSON.stringify(info ? resultBody(info, result) : contentOf(result, "word"), null, 2)}\n`;
 }
 
 /** Renders a result as `renderResult` does, in pieces: other work can be done between them. */
-export function textPieces(result: Spoken, format: Exclude<Format, "json">): Iterable<string> {
+export function textPieces(
+  result: Spoken,
+  format: Exclude<Format, "json">,
+  options: TextOptions = {},
+): Iterable<string> {
   switch (format) {
     case "txt":
       return [toText(result)];
     case "srt":
-      return srtPieces(result.segments);
+      return srtPieces(result, options);
     case "vtt":
-      return vttPieces(result.segments);
+      return vttPieces(result, options);
+    case "ctm":
+      return ctmPieces(result.segments, options.name);
   }
 }
 
@@ -60,7 +88,7 @@ export function textPieces(result: Spoken, format: Exclude<Format, "json">): Ite
  * seconds with at most three decimals.
  */
 export function resultBody(info: ResultInfo, result: TranscriptionResult) {
-  const { status, ...content } = contentOf(result, info.timestamps !== "none");
+  const { status, ...content } = contentOf(result, info.timestamps);
   return {
     id: info.id,
     object: "transcription.result" as const,
@@ -73,14 +101,14 @@ export function resultBody(info: ResultInfo, result: TranscriptionResult) {
 }
 export type ResultBody = ReturnType<typeof resultBody>;
 
-function contentOf(result: TranscriptionResult, isTimed: boolean) {
+function contentOf(result: TranscriptionResult, timestamps: Timestamps) {
   return {
     status: result.status,
     duration_seconds: toSeconds(result.durationMs),
     channels: result.channels,
     languages: result.languages,
     text: result.text,
-    segments: result.segments.map((segment) => segmentBody(segment, isTimed)),
+    segments: result.segments.map((segment) => segmentBody(segment, timestamps)),
     warnings: result.warnings,
     ...(result.gaps.length === 0 ? {} : { gaps: result.gaps.map(gapBody) }),
     ...(result.unrecognized === undefined ? {} : { unrecognized: result.unrecognized.map(spanBody) }),
@@ -91,18 +119,26 @@ function contentOf(result: TranscriptionResult, isTimed: boolean) {
   };
 }
 
-function segmentBody(segment: Segment, isTimed: boolean) {
-  const { index, startMs, endMs, text, language, confidence, speaker, channel } = segment;
+function segmentBody(segment: Segment, timestamps: Timestamps) {
+  const { index, startMs, endMs, text, language, confidence, speaker, channel, words } = segment;
   return {
     index,
-    ...(isTimed ? { start: toSeconds(startMs), end: toSeconds(endMs) } : {}),
+    ...(timestamps === "none" ? {} : { start: toSeconds(startMs), end: toSeconds(endMs) }),
     text,
     language,
-    confidence: Math.round(confidence * 1000) / 1000,
+    confidence: rounded(confidence),
     ...(speaker === undefined ? {} : { speaker }),
     ...(channel === undefined ? {} : { channel }),
+    ...(timestamps === "word" && words ? { words: words.map(wordBody) } : {}),
   };
 }
+
+/** Writes a word as it is on the wire: seconds and confidence with at most three decimals. */
+export function wordBody({ text, startMs, endMs, confidence }: Word) {
+  return { text, start: toSeconds(startMs), end: toSeconds(endMs), confidence: rounded(confidence) };
+}
+
+const rounded = (share: number): number => Math.round(share * 1000) / 1000;
 
 function gapBody({ reason, channel, ...span }: Gap) {
   const { start, end } = spanBody(span);
@@ -118,7 +154,7 @@ function spanBody({ startMs, endMs, channel }: Unrecognized) {
 }
 
 function candidateBody({ language, probability }: LanguageCandidate) {
-  return { language, probability: Math.round(probability * 1000) / 1000 };
+  return { language, probability: rounded(probability) };
 }
 
 const tracksBody = ({ transcribed, leftOut }: AudioTracks) => ({ transcribed, left_out: leftOut });
@@ -143,13 +179,16 @@ function labelOf({ speaker, channel }: Pick<Segment, "speaker" | "channel">): st
 }
 
 /** Writes SubRip: number, times with a comma before the milliseconds, lines, empty line. */
-function* srtPieces(segments: readonly Segment[]): Generator<string> {
+function* srtPieces(
+  { segments, durationMs }: Spoken,
+  { subtitles = SUBTITLE_LIMITS }: TextOptions,
+): Generator<string> {
   let number = 0;
-  for (const cues of cuesInOrder(segments, labelOf)) {
+  for (const cues of cuesInOrder(segments, { ...subtitles, labelOf, durationMs })) {
     const blocks = cues.map(({ startMs, endMs, lines }) => {
       number++;
       const mark = number === 1 ? "" : "\n";
-      const text = lines.map(srtText).join("\n");
+      const text = lines.map((line) => srtText(textOfLine(line))).join("\n");
       return `${mark}${number}\n${clock(startMs, ",")} --> ${clock(endMs, ",")}\n${text}\n`;
     });
     yield blocks.join("");
@@ -157,16 +196,39 @@ function* srtPieces(segments: readonly Segment[]): Generator<string> {
 }
 
 /** Writes WebVTT (W3C Candidate Recommendation, 4 April 2019): header, cues, voice spans. Text is escaped. */
-function* vttPieces(segments: readonly Segment[]): Generator<string> {
+function* vttPieces(
+  { segments, durationMs }: Spoken,
+  { subtitles = SUBTITLE_LIMITS, hasWordTimes = false }: TextOptions,
+): Generator<string> {
   yield "WEBVTT\n";
-  for (const cues of cuesInOrder(segments, ({ channel }) => channelLabel(channel))) {
-    const blocks = cues.map(({ startMs, endMs, lines, speaker }) => {
-      const text = lines.map(vttText).join("\n");
+  const labelOfChannel = ({ channel }: Segment) => channelLabel(channel);
+  for (const cues of cuesInOrder(segments, { ...subtitles, labelOf: labelOfChannel, durationMs })) {
+    const blocks = cues.map((cue) => {
+      const { startMs, endMs, lines, speaker } = cue;
+      const write = hasWordTimes ? timedLines(cue) : (line: Part[]) => vttText(textOfLine(line));
+      const text = lines.map(write).join("\n");
       const voiced = speaker === undefined ? text : `<v ${vttText(speaker)}>${text}</v>`;
       return `\n${clock(startMs, ".")} --> ${clock(endMs, ".")}\n${voiced}\n`;
     });
     yield blocks.join("");
   }
+}
+
+/**
+ * Writes the lines of a cue with a timestamp before each word. Section 4.2.2 demands that each is later than the one before
+ * and the start of the cue, and earlier than its end, so words at the start have none.
+ */
+function timedLines({ startMs, endMs }: Cue): (line: Part[]) => string {
+  let beforeMs = Math.round(startMs);
+  return (line) =>
+    line
+      .map(({ text, isSpaced, startMs: wordMs = 0 }, index) => {
+        const space = isSpaced && index > 0 ? " " : "";
+        if (wordMs <= beforeMs || wordMs >= Math.round(endMs)) return space + vttText(text);
+        beforeMs = wordMs;
+        return `${space}<${clock(wordMs, ".")}>${vttText(text)}`;
+      })
+      .join("");
 }
 
 /** Formats a time as `01:02:03,004`. Hours have at least two digits. */

@@ -1,119 +1,132 @@
 import type { Segment } from "../domain/result.ts";
-import { slicesOf } from "../lib/in-slices.ts";
 import { ITEMS_OF_PIECE } from "../lib/text-pieces.ts";
-
-/** Subtitle practice (Netflix Timed Text Style Guide, general requirements): two lines of 42 characters. */
-export const MAX_LINE_GRAPHEMES = 42;
-export const MAX_LINES = 2;
-
-/** Text that is on the screen at one time. */
-export type Cue = { startMs: number; endMs: number; lines: string[]; speaker?: string };
-
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
-
-/** Counts characters as readers do: "क्षि" is one. */
-export function countGraphemes(text: string): number {
-  let count = 0;
-  for (const _ of graphemes.segment(text)) count++;
-  return count;
-}
-
-/** Words that a recording repeats are counted once: the segmenter takes microseconds for each, seconds for long recordings. */
-const lengthsOfWords = new Map<string, number>();
-const MOST_WORDS = 20_000;
-
-function lengthOfWord(word: string): number {
-  if (/^[\x21-\x7e]*$/.test(word)) return word.length;
-  const known = lengthsOfWords.get(word);
-  if (known !== undefined) return known;
-  if (lengthsOfWords.size >= MOST_WORDS) lengthsOfWords.clear();
-  const length = countGraphemes(word);
-  lengthsOfWords.set(word, length);
-  return length;
-}
+import { type Cue, type CueOptions, voiceOf } from "./cues.ts";
+import { divideText } from "./divide-text.ts";
+import { fullLines, type Part, partsOfWord, textOfLine, widthWith } from "./subtitle-lines.ts";
+import { cuesOfRun, runsOf, settledMs, staying, type WordCue, type WordRun } from "./subtitle-words.ts";
 
 /**
- * Makes cues of at most two lines of 42 characters. A longer segment becomes several cues, which share its time in
+ * Makes the cues of a segment whose words have no times. A longer segment becomes several cues, which share its time in
  * proportion to their characters. Lines break between words. A word that is longer than a line is cut.
- *
- * @param labelOf returns the label before the first line of a segment, which counts as part of the line
  */
-export function toCues(segments: readonly Segment[], labelOf: (segment: Segment) => string): Cue[] {
-  return segments.flatMap((segment) => {
-    const lines = breakLines(labelOf(segment) + segment.text);
-    const durationMs = segment.endMs - segment.startMs;
-    const screens: Line[][] = [];
-    for (let at = 0; at < lines.length; at += MAX_LINES) screens.push(lines.slice(at, at + MAX_LINES));
-    // Each screen lasts at least 1 ms. A segment too short for that gets one screen.
-    if (screens.length > durationMs) screens.splice(0, screens.length, lines);
-    const lengths = screens.map((screen) => screen.reduce((sum, { length }) => sum + length, 0));
-    const whole = lengths.reduce((sum, length) => sum + length, 0);
-    let shown = 0;
-    let startMs = segment.startMs;
-    return screens.map((screen, index): Cue => {
-      shown += lengths[index] ?? 0;
-      const share = segment.startMs + Math.round((durationMs * shown) / whole);
-      const latestMs = segment.endMs - (screens.length - 1 - index);
-      const endMs = Math.min(Math.max(share, startMs + 1), latestMs);
-      const cue = { startMs, endMs, lines: screen.map(({ text }) => text) };
-      startMs = endMs;
-      return segment.speaker === undefined ? cue : { ...cue, speaker: segment.speaker };
-    });
+function cuesOfSegment(segment: Segment, options: CueOptions): Cue[] {
+  const { maxLines, maxLineCharacters, maxCueMs = Number.POSITIVE_INFINITY } = options;
+  const durationMs = segment.endMs - segment.startMs;
+  const lines = linesOf(options.labelOf(segment) + segment.text, maxLineCharacters);
+  const screens: Part[][][] = [];
+  for (let at = 0; at < lines.length; at += maxLines) screens.push(lines.slice(at, at + maxLines));
+  // Each screen lasts at least 1 ms. A segment too short for that gets one screen.
+  if (screens.length > durationMs) screens.splice(0, screens.length, lines);
+  const shares = screens.map((screen) => screen.reduce((sum, line) => sum + widthOfLine(line), 0));
+  return spread(segment, shares).flatMap((times, index): Cue[] => {
+    const cue = { ...times, lines: screens[index] ?? [], ...voiceOf(segment) };
+    return shortened(cue, maxCueMs, maxLineCharacters);
   });
 }
 
+function linesOf(text: string, maxWidth: number): Part[][] {
+  const words = text.split(/\s+/u).filter((word) => word !== "");
+  return fullLines(
+    words.flatMap((word) => partsOfWord(word, true, maxWidth)),
+    maxWidth,
+  );
+}
+
+const widthOfLine = (line: readonly Part[]): number => line.reduce(widthWith, 0);
+
+type Times = Pick<Cue, "startMs" | "endMs">;
+
+/** Divides a time in proportion to shares. Each part gets at least 1 ms, where there is so much. */
+function spread({ startMs, endMs }: Times, shares: readonly number[]): Times[] {
+  const whole = shares.reduce((sum, share) => sum + share, 0);
+  let used = 0;
+  let fromMs = startMs;
+  return shares.map((share, index) => {
+    used += share;
+    const shareMs = startMs + Math.round(((endMs - startMs) * used) / whole);
+    const latestMs = endMs - (shares.length - 1 - index);
+    const times = { startMs: fromMs, endMs: Math.min(Math.max(shareMs, fromMs + 1), latestMs) };
+    fromMs = times.endMs;
+    return times;
+  });
+}
+
+/** Divides a cue that would stay too long. What has fewer words than it needs parts ends early. */
+function shortened(cue: Cue, maxCueMs: number, maxWidth: number): Cue[] {
+  const durationMs = cue.endMs - cue.startMs;
+  if (durationMs <= maxCueMs) return [cue];
+  const weights = Array<number>(Math.ceil(durationMs / maxCueMs)).fill(1);
+  const texts = divideText(textOfLine(cue.lines.flat()), weights).filter((text) => text !== "");
+  return spread(cue, weights.slice(0, texts.length)).map(({ startMs, endMs }, index) => ({
+    ...cue,
+    ...{ startMs, endMs: Math.min(endMs, startMs + maxCueMs) },
+    lines: linesOf(texts[index] ?? "", maxWidth),
+  }));
+}
+
+/** A cue and its place among all, so that cues with one start keep their order. */
+type Placed<C extends Cue = Cue> = { cue: C; place: number };
+
+const compare = (a: Placed, b: Placed): number => a.cue.startMs - b.cue.startMs || a.place - b.place;
+
+/** Cues that are waiting until none can come before them. */
+function createQueue(options: CueOptions) {
+  /** The last cue of each channel: its end is not known before the next one. */
+  const last = new Map<number | undefined, Placed<WordCue>>();
+  let ready: Placed[] = [];
+  let places = 0;
+
+  function end(channel: number | undefined, nextMs: number | undefined): void {
+    const placed = last.get(channel);
+    last.delete(channel);
+    if (placed) ready.push({ ...placed, cue: staying(placed.cue, nextMs, options) });
+  }
+
+  return {
+    add(run: WordRun): void {
+      const { channel } = run;
+      if (run.units) {
+        for (const cue of cuesOfRun(run, options)) {
+          end(channel, cue.startMs);
+          last.set(channel, { cue, place: places++ });
+        }
+        return;
+      }
+      for (const cue of run.segments.flatMap((segment) => cuesOfSegment(segment, options))) {
+        end(channel, cue.startMs);
+        ready.push({ cue, place: places++ });
+      }
+    },
+    /** Takes the cues that come before everything of later segments, which begin at `nextMs` or after it. */
+    take(nextMs: number): Cue[] {
+      for (const [channel, { cue }] of last) if (settledMs(cue, options) <= nextMs) end(channel, undefined);
+      const bounds = [...last.values()];
+      const isNext = (one: Placed) =>
+        one.cue.startMs <= nextMs && bounds.every((bound) => compare(one, bound) < 0);
+      const taken = ready.filter(isNext).sort(compare);
+      ready = ready.filter((one) => !isNext(one));
+      return taken.map(({ cue }) => cue);
+    },
+  };
+}
+
 /**
- * Makes the cues of segments as `toCues` does, in pieces and in the order of their starts, which WebVTT demands: a long
- * segment of one channel has cues that begin after those of another channel.
+ * Makes the cues of segments, in pieces and in the order of their starts, which WebVTT demands: a long segment of one
+ * channel has cues that begin after those of another channel. Segments whose words have times are cut by words, others in
+ * proportion to their characters.
  *
  * @param segments in the order of their starts
  */
-export function* cuesInOrder(
-  segments: readonly Segment[],
-  labelOf: (segment: Segment) => string,
-): Generator<Cue[]> {
-  let waiting: Cue[] = [];
+export function* cuesInOrder(segments: readonly Segment[], options: CueOptions): Generator<Cue[]> {
+  const queue = createQueue(options);
   let made = 0;
-  for (const slice of slicesOf(segments, ITEMS_OF_PIECE)) {
-    made += slice.length;
-    const cues = [...waiting, ...toCues(slice, labelOf)].sort((a, b) => a.startMs - b.startMs);
-    const nextMs = segments[made]?.startMs ?? Number.POSITIVE_INFINITY;
-    waiting = cues.filter(({ startMs }) => startMs > nextMs);
-    yield cues.filter(({ startMs }) => startMs <= nextMs);
-  }
-}
-
-/** A line and the number of its characters. */
-type Line = { text: string; length: number };
-
-/** Breaks a text into lines of at most 42 characters, each as full as possible. */
-function breakLines(text: string): Line[] {
-  const lines: Line[] = [];
-  let line: Line = { text: "", length: 0 };
-  for (const word of text.split(/\s+/u)) {
-    for (const part of cutWord(word)) {
-      const added = lengthOfWord(part);
-      if (line.text !== "" && line.length + 1 + added > MAX_LINE_GRAPHEMES) {
-        lines.push(line);
-        line = { text: "", length: 0 };
-      }
-      line =
-        line.text === ""
-          ? { text: part, length: added }
-          : { text: `${line.text} ${part}`, length: line.length + 1 + added };
+  for (const run of runsOf(segments, options)) {
+    if (made >= ITEMS_OF_PIECE) {
+      made = 0;
+      yield queue.take(run.segments[0]?.startMs ?? 0);
     }
+    made += run.units?.length ?? 1;
+    queue.add(run);
   }
-  if (line.text !== "") lines.push(line);
-  return lines;
-}
-
-function cutWord(word: string): string[] {
-  // A grapheme has at least one code unit, so short words need no counting.
-  if (word.length <= MAX_LINE_GRAPHEMES) return word === "" ? [] : [word];
-  const characters = Array.from(graphemes.segment(word), ({ segment }) => segment);
-  const parts: string[] = [];
-  for (let at = 0; at < characters.length; at += MAX_LINE_GRAPHEMES) {
-    parts.push(characters.slice(at, at + MAX_LINE_GRAPHEMES).join(""));
-  }
-  return parts;
+  yield queue.take(Number.POSITIVE_INFINITY);
 }

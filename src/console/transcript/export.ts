@@ -26,12 +26,14 @@ export function renderEdited(edited: Edited, format: Format): string {
   const text = joinedText(spoken, isSeparate);
   // Everything else of the result stays as it is.
   if (format === "json") return JSON.stringify({ ...result, text, segments });
-  const timed = spoken.map(({ start = 0, end = 0, ...segment }) => ({
+  const timed = spoken.map(({ start = 0, end = 0, words, ...segment }) => ({
     ...segment,
     startMs: toMs(start),
     endMs: toMs(end),
+    ...(words ? { words: words.map(timedWord) } : {}),
   }));
-  return [...textPieces({ text, segments: timed }, format === "text" ? "txt" : format)].join("");
+  const timedResult = { text, segments: timed, durationMs: toMs(result.duration_seconds) };
+  return [...textPieces(timedResult, format === "text" ? "txt" : format)].join("");
 }
 
 const isTimed = ({ result }: Edited): boolean => result.segments.every(({ start }) => start !== undefined);
@@ -50,11 +52,22 @@ function editedSegment({ textOf, nameOf }: Edited, segment: Segment): Segment {
   const { index, text: written, speaker } = segment;
   const text = textOf(index);
   return {
-    ...segment,
+    ...(text === written ? segment : withoutWords(segment)),
     text: text === written ? text : oneLine(text),
     ...(speaker === undefined ? {} : { speaker: oneLine(nameOf(speaker) ?? "") || speaker }),
   };
 }
+
+/** The words of a segment are those of its text, so another text has none. */
+function withoutWords({ words: _, ...segment }: Segment): Segment {
+  return segment;
+}
+
+const timedWord = ({ start, end, ...word }: NonNullable<Segment["words"]>[number]) => ({
+  ...word,
+  startMs: toMs(start),
+  endMs: toMs(end),
+});
 
 const toMs = (seconds: number): number => Math.round(seconds * 1000);
 

@@ -6,7 +6,7 @@ import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { requestOfForm } from "../wire/requests.ts";
-import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
+import { RESULT_ALTERNATIVES, resultResponse, wantedResult } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
 import { namingOpenAiAddress } from "./openai-address.ts";
@@ -36,7 +36,7 @@ export function audioRoutes(deps: HttpDeps, receive: FormReceiver) {
         const row = await namingOpenAiAddress(deps.config, received.names, async () =>
           deps.synchronous.transcribe(caller, { ...orderOf(received, path), bounds, key }, attendance),
         );
-        return resultResponse(request, deps.transcriptions.result(caller, row.id));
+        return resultResponse(deps.transcriptions.result(caller, row.id), wantedResult(request));
       });
     },
     { response: { 200: TranscriptionResult }, ...TRANSCRIBE },

@@ -9,7 +9,7 @@ import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
 import { requestOf } from "../wire/requests.ts";
-import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
+import { RESULT_ALTERNATIVES, resultResponse, wantedResult } from "../wire/results.ts";
 import {
   ResultQuery,
   Transcription,
@@ -79,7 +79,8 @@ const DELETE = operation({
 const RESULT = operation({
   id: "getTranscriptionResult",
   summary: "Get the result",
-  description: "JSON, or by `format` or `Accept` the transcript alone as WebVTT, SubRip or plain text.",
+  description:
+    "JSON, or by `format` or `Accept` the transcript alone as WebVTT, SubRip or plain text, or by `format` its words as CTM.",
   query: ResultQuery,
   tag: "Transcriptions",
   scope: "transcriptions:read",
@@ -150,8 +151,8 @@ export function transcriptionRoutes(deps: HttpDeps) {
     .get(
       "/v1/transcriptions/:transcription_id/result",
       ({ caller, request, params, query }) => {
-        const found = transcriptions.result(caller, params.transcription_id);
-        return resultResponse(request, found, query);
+        const wanted = wantedResult(request, query);
+        return resultResponse(transcriptions.result(caller, params.transcription_id), wanted);
       },
       { response: { 200: TranscriptionResult }, ...RESULT },
     )

@@ -1,10 +1,12 @@
+import { AppError } from "../../domain/errors.ts";
 import type { TranscriptionResult as Result } from "../../domain/result.ts";
+import { SUBTITLE_LIMITS, type SubtitleLimits } from "../../domain/subtitles.ts";
 import { nextTurn } from "../../lib/in-slices.ts";
 import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
-import { type Format, resultBody, textPieces } from "../../pipeline/render.ts";
+import { type Format, resultBody, type TextOptions, textPieces } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { choose } from "./accept.ts";
-import type { TranscriptionResult } from "./schemas.ts";
+import type { ResultQuery, TranscriptionResult } from "./schemas.ts";
 
 type Found = { transcription: TranscriptionRow; result: Result };
 
@@ -29,36 +31,88 @@ const FORMATS: Record<"application/json" | keyof typeof RESULT_ALTERNATIVES, For
 const TYPES = Object.keys(FORMATS) as (keyof typeof FORMATS)[];
 
 /** The values of `?format=`, for links and for programs that cannot set header fields. */
-const TYPE_OF_NAME = {
-  json: "application/json",
-  srt: "application/x-subrip",
-  vtt: "text/vtt",
-  text: "text/plain",
-} as const satisfies Record<string, keyof typeof FORMATS>;
+const FORMS = {
+  json: { format: "json", type: "application/json" },
+  srt: { format: "srt", type: "application/x-subrip" },
+  vtt: { format: "vtt", type: "text/vtt" },
+  text: { format: "txt", type: "text/plain" },
+  ctm: { format: "ctm", type: "text/plain" },
+} as const satisfies Record<NonNullable<ResultQuery["format"]>, Form>;
 
 /** As all other answers in JSON have it. */
 const JSON_TYPE = "application/json;charset=utf-8";
 
-/** What a link may ask of a result. */
-type Wanted = { format?: keyof typeof TYPE_OF_NAME; download?: string };
+/** How a result is written, and the media type of that. */
+type Form = { format: Format; type: keyof typeof FORMATS };
+
+/** What a request asks of a result. */
+export type WantedResult = Form & {
+  options: TextOptions;
+  /** The request named the format by a parameter, and not by `Accept`. */
+  isNamed: boolean;
+  isDownload: boolean;
+};
+
+/** The formats for which each parameter is. */
+const PARAMETERS = {
+  word_times: ["vtt"],
+  max_line_characters: ["srt", "vtt"],
+  max_lines: ["srt", "vtt"],
+  max_cue_seconds: ["srt", "vtt"],
+} as const satisfies Partial<Record<keyof ResultQuery, readonly Format[]>>;
 
 /**
- * Makes the result in the form that the query names, else in the one that `Accept` asks for. Other requests are served
- * meanwhile: a transcript may be of many hours.
+ * Reads in what form a result is wanted: as the query says, else as `Accept` does.
+ *
+ * @throws AppError `invalid_request` with the name of a parameter that is not for this format
  */
-export async function resultResponse(request: Request, found: Found, wanted: Wanted = {}): Promise<Response> {
-  const type = wanted.format ? TYPE_OF_NAME[wanted.format] : choose(request.headers.get("accept"), TYPES);
-  const format = FORMATS[type];
+export function wantedResult(request: Request, query: ResultQuery = {}): WantedResult {
+  const { format: name, download, word_times, max_lines, max_line_characters, max_cue_seconds } = query;
+  const form = name ? FORMS[name] : formOf(choose(request.headers.get("accept"), TYPES));
+  for (const [parameter, formats] of Object.entries(PARAMETERS)) {
+    const isGiven = query[parameter as keyof typeof PARAMETERS] !== undefined;
+    if (isGiven && !(formats as readonly Format[]).includes(form.format))
+      throw new AppError("invalid_request", {
+        detail: parameter,
+        message: `${parameter} is only for ${formats.join(" and ")}.`,
+      });
+  }
+  const subtitles: SubtitleLimits = {
+    maxLineCharacters: max_line_characters ?? SUBTITLE_LIMITS.maxLineCharacters,
+    maxLines: max_lines ?? SUBTITLE_LIMITS.maxLines,
+    maxCueMs: max_cue_seconds === undefined ? undefined : max_cue_seconds * 1000,
+  };
+  const options = { subtitles, hasWordTimes: word_times !== undefined };
+  return { ...form, options, isNamed: name !== undefined, isDownload: download !== undefined };
+}
+
+const formOf = (type: keyof typeof FORMATS): Form => ({ format: FORMATS[type], type });
+
+/**
+ * Makes the answer with a result. Other requests are served meanwhile: a transcript may be of many hours.
+ *
+ * @throws AppError `invalid_request`, detail `format` or `word_times`, where the form has the times of words and they were
+ *   not asked for
+ */
+export async function resultResponse(found: Found, wanted: WantedResult): Promise<Response> {
+  const { format, type, options, isNamed, isDownload } = wanted;
+  const { id, timestamps } = found.transcription;
+  if (timestamps !== "word" && (format === "ctm" || options.hasWordTimes))
+    throw new AppError("invalid_request", {
+      detail: format === "ctm" ? "format" : "word_times",
+      message: `The words of ${id} have no times: it was not requested with timestamps word.`,
+    });
   // It took some time already to read the transcript from the database.
   await nextTurn();
-  const pieces = format === "json" ? jsonPieces(toResponse(found)) : textPieces(found.result, format);
+  const pieces =
+    format === "json"
+      ? jsonPieces(toResponse(found))
+      : textPieces(found.result, format, { ...options, name: id });
   const body = await bytesOfPieces(pieces);
   return new Response(body, {
     headers: {
-      ...(wanted.format ? {} : { vary: "Accept" }),
-      ...(wanted.download === undefined
-        ? {}
-        : { "content-disposition": `attachment; filename="${found.transcription.id}.${format}"` }),
+      ...(isNamed ? {} : { vary: "Accept" }),
+      ...(isDownload ? { "content-disposition": `attachment; filename="${id}.${format}"` } : {}),
       "content-type": format === "json" ? JSON_TYPE : `${type}; charset=utf-8`,
     },
   });

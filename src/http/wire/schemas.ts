@@ -2,6 +2,7 @@ import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typ
 import { CAPABILITIES } from "../../domain/capability.ts";
 import { ERROR_CODES } from "../../domain/errors.ts";
 import { GAP_REASONS, WARNINGS } from "../../domain/result.ts";
+import { SUBTITLE_BOUNDS } from "../../domain/subtitles.ts";
 import {
   CHANNEL_MODES,
   FINAL_STATES,
@@ -105,7 +106,8 @@ export const Timestamps = oneOf(TIMESTAMPS, {
   title: "Timestamps",
   examples: ["segment"],
   default: "segment",
-  description: "Whether segments carry times. `word` is announced and refused.",
+  description:
+    "Whether segments carry times. `word`: words, too; refused unless GET /v1/models says that `timestamps.word` is `available`.",
 });
 export const ChannelMode = oneOf(CHANNEL_MODES, {
   title: "ChannelMode",
@@ -292,6 +294,20 @@ const channel = Type.Integer({
   description: "Channel, from 0; only with channel mode `separate`.",
 });
 
+export const Word = closed(
+  {
+    text: Type.String({ description: "Without white space; with the punctuation that belongs to it." }),
+    start: seconds("Start on the recording's own clock."),
+    end: seconds("End on the recording's own clock."),
+    confidence,
+  },
+  {
+    title: "Word",
+    description: "A word of a segment. Words of a segment are in the order of time and do not overlap.",
+    examples: [{ text: "नमस्ते,", start: 0.42, end: 0.98, confidence: 0.97 }],
+  },
+);
+
 export const Segment = closed(
   {
     index: Type.Integer({ minimum: 0, description: "Position in the result, from 0." }),
@@ -304,6 +320,12 @@ export const Segment = closed(
       Type.String({ description: "`speaker_1`, … in order of first appearance; only with diarization." }),
     ),
     channel: Type.Optional(channel),
+    words: Type.Optional(
+      Type.Array(Word, {
+        description:
+          "The words of the text; only with timestamps `word`, and absent where the words have no times.",
+      }),
+    ),
   },
   {
     title: "Segment",
@@ -500,14 +522,37 @@ export const TranscriptionListQuery = closed({
 });
 export type TranscriptionListQuery = Static<typeof TranscriptionListQuery>;
 
+const limitOfSubtitles = ({ min, max }: { min: number; max: number }, description: string) =>
+  Type.Optional(
+    Type.Integer({ minimum: min, maximum: max, description: `${description} Only of subtitles.` }),
+  );
+
 export const ResultQuery = closed({
   format: Type.Optional(
-    oneOf(["json", "srt", "vtt", "text"], { description: "Form of the answer; it goes before `Accept`." }),
+    oneOf(["json", "srt", "vtt", "text", "ctm"], {
+      description: "Form of the answer; it goes before `Accept`. `ctm` needs word times.",
+    }),
+  ),
+  word_times: Type.Optional(
+    oneOf(["1", "true"], {
+      description: "Each word has its time in the cues. Only of WebVTT, with word times.",
+    }),
+  ),
+  max_line_characters: limitOfSubtitles(
+    SUBTITLE_BOUNDS.maxLineCharacters,
+    "Characters of a line; wide ones count as two. Left out: 42.",
+  ),
+  max_lines: limitOfSubtitles(SUBTITLE_BOUNDS.maxLines, "Lines of a cue. Left out: 2."),
+  max_cue_seconds: limitOfSubtitles(
+    SUBTITLE_BOUNDS.maxCueSeconds,
+    "How long a cue stays. Left out: 7 where words have times, else as long as the segment.",
   ),
   download: Type.Optional(
     oneOf(["1", "true"], { description: "The answer is a file to save, named after the transcription." }),
   ),
 });
+
+export type ResultQuery = Static<typeof ResultQuery>;
 
 export const AudioQuery = closed({
   link: Type.Optional(

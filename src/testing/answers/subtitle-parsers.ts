@@ -1,5 +1,12 @@
 /** Strict parsers of subtitle files. */
-export type ParsedCue = { startMs: number; endMs: number; lines: string[]; speaker?: string };
+export type ParsedCue = {
+  startMs: number;
+  endMs: number;
+  lines: string[];
+  speaker?: string;
+  /** The timestamps within the text, milliseconds, and how many characters of the text stand before each. */
+  timestamps?: { ms: number; at: number }[];
+};
 
 function milliseconds(hours = "", minutes = "", seconds = "", thousandths = ""): number {
   return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 + Number(thousandths);
@@ -56,22 +63,41 @@ const ESCAPES: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", "
 
 const unescaped = (text: string) => text.replace(/&(?:amp|lt|gt);/g, (entity) => ESCAPES[entity] ?? entity);
 
-/** Parses the part of WebVTT (sections 4.1 and 4.2.2) that the program writes: cues without settings, at most one voice span. */
+const TIMESTAMP = /<(?:(\d{2,}):)?([0-5]\d):([0-5]\d)\.(\d{3})>/;
+
+/** Takes the timestamps out of a text. Each must be later than the one before and the start, and earlier than the end. */
+function withoutTimestamps(text: string, { startMs, endMs }: Pick<ParsedCue, "startMs" | "endMs">) {
+  const timestamps: NonNullable<ParsedCue["timestamps"]> = [];
+  let left = text;
+  for (let match = TIMESTAMP.exec(left); match; match = TIMESTAMP.exec(left)) {
+    const ms = milliseconds(...match.slice(1, 5));
+    if (ms <= (timestamps.at(-1)?.ms ?? startMs) || ms >= endMs) throw new Error(`a timestamp at ${ms} ms`);
+    timestamps.push({ ms, at: unescaped(left.slice(0, match.index)).length });
+    left = left.slice(0, match.index) + left.slice(match.index + match[0].length);
+  }
+  return { spoken: left, timestamps };
+}
+
+/**
+ * Parses the part of WebVTT (sections 4.1 and 4.2.2) that the program writes: cues without settings, at most one voice span,
+ * timestamps.
+ */
 export function parseVtt(text: string): ParsedCue[] {
   const [header, ...blocks] = text.replace(/\n$/, "").split("\n\n");
   if (header !== "WEBVTT") throw new Error(`no header: ${header}`);
   const cues = blocks.map((block): ParsedCue => {
-    const [times = "", ...payload] = block.split("\n");
-    const match = VTT_TIMES.exec(times);
-    if (!match) throw new Error(`no times: ${times}`);
+    const [head = "", ...payload] = block.split("\n");
+    const match = VTT_TIMES.exec(head);
+    if (!match) throw new Error(`no times: ${head}`);
     const voice = /^<v ((?:[^<>&\n]|&(?:amp|lt|gt);)+)>([\s\S]*)<\/v>$/.exec(payload.join("\n"));
-    const spoken = voice?.[2] ?? payload.join("\n");
+    const times = { startMs: milliseconds(...match.slice(1, 5)), endMs: milliseconds(...match.slice(5, 9)) };
+    const { spoken, timestamps } = withoutTimestamps(voice?.[2] ?? payload.join("\n"), times);
     if (/[<>]/.test(spoken) || /&(?!amp;|lt;|gt;)/.test(spoken)) throw new Error(`not escaped: ${spoken}`);
     const lines = unescaped(spoken).split("\n");
     return {
-      startMs: milliseconds(...match.slice(1, 5)),
-      endMs: milliseconds(...match.slice(5, 9)),
+      ...times,
       lines,
+      ...(timestamps.length > 0 ? { timestamps } : {}),
       ...(voice?.[1] === undefined ? {} : { speaker: unescaped(voice[1]) }),
     };
   });
