@@ -1,9 +1,9 @@
 import type { Segment } from "../domain/result.ts";
 import type { SubtitleLimits } from "../domain/subtitles.ts";
-import type { Part } from "./subtitle-lines.ts";
+import type { LinePiece } from "./subtitle-lines.ts";
 
 /** Text that is on the screen at one time. */
-export type Cue = { startMs: number; endMs: number; lines: readonly Part[][]; speaker?: string };
+export type Cue = { startMs: number; endMs: number; lines: readonly LinePiece[][]; speaker?: string };
 
 export type CueOptions = SubtitleLimits & {
   /** Returns the label before the first line of a segment, which counts as part of the line. */

@@ -14,7 +14,7 @@ import { toSeconds } from "../lib/time.ts";
 import { ctmPieces } from "./ctm.ts";
 import type { Cue } from "./cues.ts";
 import { channelLabel } from "./joined-text.ts";
-import { type Part, textOfLine } from "./subtitle-lines.ts";
+import { type LinePiece, textOfLine } from "./subtitle-lines.ts";
 import { cuesInOrder } from "./subtitles.ts";
 
 export const FORMATS = ["txt", "srt", "vtt", "ctm", "json"] as const;
@@ -205,7 +205,7 @@ function* vttPieces(
   for (const cues of cuesInOrder(segments, { ...subtitles, labelOf: labelOfChannel, durationMs })) {
     const blocks = cues.map((cue) => {
       const { startMs, endMs, lines, speaker } = cue;
-      const write = hasWordTimes ? timedLines(cue) : (line: Part[]) => vttText(textOfLine(line));
+      const write = hasWordTimes ? timedLines(cue) : (line: LinePiece[]) => vttText(textOfLine(line));
       const text = lines.map(write).join("\n");
       const voiced = speaker === undefined ? text : `<v ${vttText(speaker)}>${text}</v>`;
       return `\n${clock(startMs, ".")} --> ${clock(endMs, ".")}\n${voiced}\n`;
@@ -218,7 +218,7 @@ function* vttPieces(
  * Writes the lines of a cue with a timestamp before each word. Section 4.2.2 demands that each is later than the one before
  * and the start of the cue, and earlier than its end, so words at the start have none.
  */
-function timedLines({ startMs, endMs }: Cue): (line: Part[]) => string {
+function timedLines({ startMs, endMs }: Cue): (line: LinePiece[]) => string {
   let beforeMs = Math.round(startMs);
   return (line) =>
     line

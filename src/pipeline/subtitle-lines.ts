@@ -3,7 +3,7 @@ import { eastAsianWidth } from "get-east-asian-width";
 /** Lines of subtitles. A character is what readers take for one: "क्षि" is one. */
 
 /** A text that no line break divides. */
-export type Part = {
+export type LinePiece = {
   text: string;
   /** In characters; those that take the place of two count as two. */
   width: number;
@@ -37,38 +37,38 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** Makes parts of a word: one, or several where it is wider than a line. No character is divided. */
-export function partsOfWord(word: string, isSpaced: boolean, maxWidth: number): Part[] {
+/** Makes pieces of a word: one, or several where it is wider than a line. No character is divided. */
+export function piecesOfWord(word: string, isSpaced: boolean, maxWidth: number): LinePiece[] {
   const width = widthOf(word);
   if (width <= maxWidth) return [{ text: word, width, isSpaced }];
-  const parts: Part[] = [];
+  const pieces: LinePiece[] = [];
   for (const character of charactersOf(word)) {
-    const last = parts.at(-1);
+    const last = pieces.at(-1);
     if (last && last.width + character.width <= maxWidth) {
       last.text += character.text;
       last.width += character.width;
-    } else parts.push({ ...character, isSpaced: isSpaced && last === undefined });
+    } else pieces.push({ ...character, isSpaced: isSpaced && last === undefined });
   }
-  return parts;
+  return pieces;
 }
 
-/** The width of a line that ends with `part`, where it has `lineWidth` before. */
-export const widthWith = (lineWidth: number, part: Part): number =>
-  lineWidth === 0 ? part.width : lineWidth + (part.isSpaced ? 1 : 0) + part.width;
+/** The width of a line that ends with `piece`, where it has `lineWidth` before. */
+export const widthWith = (lineWidth: number, piece: LinePiece): number =>
+  lineWidth === 0 ? piece.width : lineWidth + (piece.isSpaced ? 1 : 0) + piece.width;
 
-/** Breaks parts into lines, each as full as possible. */
-export function fullLines(parts: readonly Part[], maxWidth: number): Part[][] {
-  const lines: Part[][] = [];
+/** Breaks pieces into lines, each as full as possible. */
+export function fullLines(pieces: readonly LinePiece[], maxWidth: number): LinePiece[][] {
+  const lines: LinePiece[][] = [];
   let width = 0;
-  for (const part of parts) {
-    const wider = widthWith(width, part);
+  for (const piece of pieces) {
+    const wider = widthWith(width, piece);
     const line = lines.at(-1);
     if (line && wider <= maxWidth) {
-      line.push(part);
+      line.push(piece);
       width = wider;
     } else {
-      lines.push([part]);
-      width = part.width;
+      lines.push([piece]);
+      width = piece.width;
     }
   }
   return lines;
@@ -78,30 +78,30 @@ export function fullLines(parts: readonly Part[], maxWidth: number): Part[][] {
 const CLAUSE_PULL = 0.2;
 const CLAUSE_END = /[,;:،؛–—、，.?!।॥۔؟。！？][\])"”’]?$/u;
 
-/** Breaks parts into as few lines as they need, of about the same width, and rather after a comma than elsewhere. */
-export function balancedLines(parts: readonly Part[], maxWidth: number): Part[][] {
-  const full = fullLines(parts, maxWidth);
+/** Breaks pieces into as few lines as they need, of about the same width, and rather after a comma than elsewhere. */
+export function balancedLines(pieces: readonly LinePiece[], maxWidth: number): LinePiece[][] {
+  const full = fullLines(pieces, maxWidth);
   if (full.length < 2) return full;
-  const ends = bestEnds(parts, full.length, maxWidth);
-  return ends.map((end, line) => parts.slice(ends[line - 1] ?? 0, end));
+  const ends = bestEnds(pieces, full.length, maxWidth);
+  return ends.map((end, line) => pieces.slice(ends[line - 1] ?? 0, end));
 }
 
-/** Finds the numbers of parts before each line's end with which the widths differ least. */
-function bestEnds(parts: readonly Part[], lines: number, maxWidth: number): number[] {
-  const whole = parts.reduce((width, part) => widthWith(width, part), 0);
+/** Finds the numbers of pieces before each line's end with which the widths differ least. */
+function bestEnds(pieces: readonly LinePiece[], lines: number, maxWidth: number): number[] {
+  const whole = pieces.reduce((width, piece) => widthWith(width, piece), 0);
   const mean = whole / lines;
   const pull = (CLAUSE_PULL * mean) ** 2;
-  // best[n]: the ends of the lines so far, for the first n parts.
+  // best[n]: the ends of the lines so far, for the first n pieces.
   let best = new Map<number, { cost: number; ends: number[] }>([[0, { cost: 0, ends: [] }]]);
   for (let line = 1; line <= lines; line++) {
     const next: typeof best = new Map();
     for (const [from, { cost, ends }] of best) {
       let width = 0;
-      for (let to = from + 1; to <= parts.length; to++) {
-        const part = parts[to - 1] as Part;
-        width = widthWith(width, part);
+      for (let to = from + 1; to <= pieces.length; to++) {
+        const piece = pieces[to - 1] as LinePiece;
+        width = widthWith(width, piece);
         if (width > maxWidth && to > from + 1) break;
-        const isClause = to < parts.length && CLAUSE_END.test(part.text);
+        const isClause = to < pieces.length && CLAUSE_END.test(piece.text);
         const total = cost + (width - mean) ** 2 - (isClause ? pull : 0);
         if (total < (next.get(to)?.cost ?? Number.POSITIVE_INFINITY))
           next.set(to, { cost: total, ends: [...ends, to] });
@@ -109,9 +109,9 @@ function bestEnds(parts: readonly Part[], lines: number, maxWidth: number): numb
     }
     best = next;
   }
-  return best.get(parts.length)?.ends ?? [parts.length];
+  return best.get(pieces.length)?.ends ?? [pieces.length];
 }
 
-/** Joins the parts of a line. */
-export const textOfLine = (line: readonly Part[]): string =>
+/** Joins the pieces of a line. */
+export const textOfLine = (line: readonly LinePiece[]): string =>
   line.map(({ text, isSpaced }, index) => (isSpaced && index > 0 ? ` ${text}` : text)).join("");

@@ -1,7 +1,7 @@
 import type { Segment, Word } from "../domain/result.ts";
 import { type Cue, type CueOptions, voiceOf } from "./cues.ts";
 import { SENTENCE_ENDS } from "./sentence-ends.ts";
-import { balancedLines, fullLines, type Part, partsOfWord, widthWith } from "./subtitle-lines.ts";
+import { balancedLines, fullLines, type LinePiece, piecesOfWord, widthWith } from "./subtitle-lines.ts";
 
 /**
  * Subtitles whose words have times: where they are cut, and how long each stays.
@@ -25,7 +25,7 @@ const CLAUSE_END = /[,;:،؛–—、，][\])"”’]*$/u;
 
 /** A word that no cue divides, or a stretch of a word that is wider than a screen. */
 type Unit = {
-  parts: Part[];
+  pieces: LinePiece[];
   startMs: number;
   endMs: number;
   /** Characters to read, without a label. */
@@ -92,15 +92,15 @@ function unitsOf(words: readonly SpacedWord[], label: string, options: CueOption
   const labels = label
     .split(/\s+/u)
     .filter((word) => word !== "")
-    .flatMap((word) => partsOfWord(word, true, maxLineCharacters));
+    .flatMap((word) => piecesOfWord(word, true, maxLineCharacters));
   return words.flatMap((word, index) => {
     const startMs = Math.round(word.startMs);
-    const [first, ...others] = partsOfWord(word.text, word.isSpaced, maxLineCharacters);
+    const [first, ...others] = piecesOfWord(word.text, word.isSpaced, maxLineCharacters);
     if (!first) return [];
-    const parts = [...(index === 0 ? labels : []), { ...first, startMs }, ...others];
+    const pieces = [...(index === 0 ? labels : []), { ...first, startMs }, ...others];
     const isLast = index === words.length - 1;
     const unit: Unit = {
-      ...{ parts, startMs, endMs: Math.max(startMs + 1, Math.round(word.endMs)) },
+      ...{ pieces, startMs, endMs: Math.max(startMs + 1, Math.round(word.endMs)) },
       characters: [first, ...others].reduce((sum, { width }) => sum + width, 0),
       ends: endOf(word.text) ?? (isLast ? "segment" : undefined),
     };
@@ -115,21 +115,21 @@ function endOf(word: string): Unit["ends"] {
 
 /** Divides a word that is wider than a screen. The stretches share its time in proportion to their characters. */
 function unitsOfScreens(unit: Unit, { maxLineCharacters, maxLines }: CueOptions): Unit[] {
-  const lines = fullLines(unit.parts, maxLineCharacters);
+  const lines = fullLines(unit.pieces, maxLineCharacters);
   const count = Math.ceil(lines.length / maxLines);
   const durationMs = unit.endMs - unit.startMs;
   if (count < 2 || durationMs < count) return [unit];
   return Array.from({ length: count }, (_, index): Unit => {
-    const parts = lines.slice(index * maxLines, (index + 1) * maxLines).flat();
+    const pieces = lines.slice(index * maxLines, (index + 1) * maxLines).flat();
     const [from, to] = [index, index + 1].map(
       (share) => unit.startMs + Math.floor((durationMs * share) / count),
     ) as [number, number];
     const ends = index === count - 1 ? unit.ends : undefined;
-    return { parts, startMs: from, endMs: to, characters: widthOfParts(parts), ends };
+    return { pieces, startMs: from, endMs: to, characters: widthOfPieces(pieces), ends };
   });
 }
 
-const widthOfParts = (parts: readonly Part[]) => parts.reduce(widthWith, 0);
+const widthOfPieces = (pieces: readonly LinePiece[]) => pieces.reduce(widthWith, 0);
 
 /** A cue whose words have times, and how long it takes to be read. */
 export type WordCue = Cue & { readingMs: number };
@@ -144,7 +144,7 @@ export function cuesOfRun({ segments, units = [] }: WordRun, options: CueOptions
       startMs: own[0]?.startMs ?? 0,
       endMs: own.at(-1)?.endMs ?? 0,
       lines: balancedLines(
-        own.flatMap(({ parts }) => parts),
+        own.flatMap(({ pieces }) => pieces),
         options.maxLineCharacters,
       ),
       ...voice,
@@ -210,7 +210,7 @@ function* cuesFrom(
   let characters = 0;
   for (let at = from; at < units.length; at++) {
     const unit = units[at] as Unit;
-    screen = filled(screen, unit.parts, maxLineCharacters);
+    screen = filled(screen, unit.pieces, maxLineCharacters);
     characters += unit.characters + (at === from ? 0 : 1);
     if (at > from && (screen.lines > maxLines || unit.endMs - startMs > maxCueMs)) return;
     const next = units[at + 1];
@@ -221,13 +221,13 @@ function* cuesFrom(
   }
 }
 
-/** Adds parts to a screen whose lines are as full as possible. `width` is that of the last line. */
-function filled(screen: { lines: number; width: number }, parts: readonly Part[], maxWidth: number) {
+/** Adds pieces to a screen whose lines are as full as possible. `width` is that of the last line. */
+function filled(screen: { lines: number; width: number }, pieces: readonly LinePiece[], maxWidth: number) {
   let { lines, width } = screen;
-  for (const part of parts) {
-    const wider = widthWith(width, part);
+  for (const piece of pieces) {
+    const wider = widthWith(width, piece);
     if (wider > maxWidth && width > 0) lines++;
-    width = wider > maxWidth ? part.width : wider;
+    width = wider > maxWidth ? piece.width : wider;
   }
   return { lines, width };
 }

@@ -2,7 +2,7 @@ import type { Segment } from "../domain/result.ts";
 import { ITEMS_OF_PIECE } from "../lib/text-pieces.ts";
 import { type Cue, type CueOptions, voiceOf } from "./cues.ts";
 import { divideText } from "./divide-text.ts";
-import { fullLines, type Part, partsOfWord, textOfLine, widthWith } from "./subtitle-lines.ts";
+import { fullLines, type LinePiece, piecesOfWord, textOfLine, widthWith } from "./subtitle-lines.ts";
 import { cuesOfRun, runsOf, settledMs, staying, type WordCue, type WordRun } from "./subtitle-words.ts";
 
 /**
@@ -13,7 +13,7 @@ function cuesOfSegment(segment: Segment, options: CueOptions): Cue[] {
   const { maxLines, maxLineCharacters, maxCueMs = Number.POSITIVE_INFINITY } = options;
   const durationMs = segment.endMs - segment.startMs;
   const lines = linesOf(options.labelOf(segment) + segment.text, maxLineCharacters);
-  const screens: Part[][][] = [];
+  const screens: LinePiece[][][] = [];
   for (let at = 0; at < lines.length; at += maxLines) screens.push(lines.slice(at, at + maxLines));
   // Each screen lasts at least 1 ms. A segment too short for that gets one screen.
   if (screens.length > durationMs) screens.splice(0, screens.length, lines);
@@ -24,15 +24,15 @@ function cuesOfSegment(segment: Segment, options: CueOptions): Cue[] {
   });
 }
 
-function linesOf(text: string, maxWidth: number): Part[][] {
+function linesOf(text: string, maxWidth: number): LinePiece[][] {
   const words = text.split(/\s+/u).filter((word) => word !== "");
   return fullLines(
-    words.flatMap((word) => partsOfWord(word, true, maxWidth)),
+    words.flatMap((word) => piecesOfWord(word, true, maxWidth)),
     maxWidth,
   );
 }
 
-const widthOfLine = (line: readonly Part[]): number => line.reduce(widthWith, 0);
+const widthOfLine = (line: readonly LinePiece[]): number => line.reduce(widthWith, 0);
 
 type Times = Pick<Cue, "startMs" | "endMs">;
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { Word } from "../../domain/result.ts";
 import type { TranscriptionResult } from "../../http/wire/schemas.ts";
 import { renderResult, resultBody } from "../../pipeline/render.ts";
 import { assembleResult } from "../../pipeline/stitch.ts";
@@ -84,26 +85,40 @@ describe("a download with corrections", () => {
   });
 });
 
+/** Gives words the same time each. */
+function evenly(text: string, startMs: number, lastsMs: number): Word[] {
+  const words = text.split(" ");
+  const timeOf = (at: number) => startMs + (lastsMs * at) / words.length;
+  return words.map((word, at) => ({
+    text: word,
+    startMs: timeOf(at),
+    endMs: timeOf(at + 1),
+    confidence: 0.87654,
+  }));
+}
+
 /** What the server makes of segments that begin at any times, and what it sends of it. */
 const served = fc
   .record({
     isSeparate: fc.boolean(),
     isDiarized: fc.boolean(),
-    isTimed: fc.boolean(),
+    timestamps: fc.constantFrom("none", "segment", "word"),
     said: fc.array(
       fc.record({
         startMs: fc.integer({ min: 0, max: 10_000 }),
         lastsMs: fc.integer({ min: 1, max: 9_000 }),
         text: fc.lorem({ maxCount: 30 }),
         number: fc.integer({ min: 0, max: 1 }),
+        hasWords: fc.boolean(),
         confidence: fc.double({ min: 0, max: 1, noNaN: true }),
       }),
       { maxLength: 12 },
     ),
   })
-  .map(({ isSeparate, isDiarized, isTimed, said }) => {
-    const segments = said.map(({ startMs, lastsMs, text, number, confidence }) => ({
+  .map(({ isSeparate, isDiarized, timestamps, said }) => {
+    const segments = said.map(({ startMs, lastsMs, text, number, confidence, hasWords }) => ({
       ...{ startMs, endMs: startMs + lastsMs, text, confidence, language: "en" },
+      ...(timestamps === "word" && hasWords ? { words: evenly(text, startMs, lastsMs) } : {}),
       ...(isSeparate ? { channel: number } : {}),
       ...(isDiarized ? { speaker: `speaker_${number + 1}` } : {}),
     }));
@@ -117,7 +132,7 @@ const served = fc
       request: { channelMode: isSeparate ? "separate" : "mix" },
     });
     const info = { id: result.id, model: "m", version: "1", mode: "native" } as const;
-    const body = resultBody({ ...info, timestamps: isTimed ? "segment" : "none" }, content);
+    const body = resultBody({ ...info, timestamps }, content);
     const wire = JSON.parse(JSON.stringify(body)) as TranscriptionResult;
     return { content, wire, body, isSeparate };
   });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { AudioMeasurements } from "../../domain/audio.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Outline } from "../../domain/outline.ts";
+import type { RecognizedSegment, RecognizedWord, RecognizerSettings } from "../../domain/recognition.ts";
 import type { DecodeJob, Engine, PlayStretch } from "../../engine/engine.ts";
 import type { Capacity } from "../../engine/executor.ts";
 import {
@@ -109,7 +110,7 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     const script = scriptOf(audio.pcmPath);
     if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
     const text = heard ?? script?.text ?? "";
-    return { segments: text === "" ? [] : [segmentOf(text, job.settings.language, audio)], workMs: 1 };
+    return { segments: text === "" ? [] : [segmentOf(text, job.settings, audio)], workMs: 1 };
   }
 
   return {
@@ -203,9 +204,23 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
 }
 
 /** Makes the only segment of a chunk. */
-function segmentOf(text: string, language: string, { totalSamples }: { totalSamples: number }) {
+function segmentOf(
+  text: string,
+  { language, words }: RecognizerSettings,
+  { totalSamples }: { totalSamples: number },
+): RecognizedSegment {
   const endMs = Math.floor((totalSamples / SAMPLE_RATE_HZ) * 1000);
-  return { startMs: 0, endMs, text, language, confidence: 0.9, noSpeechProbability: 0 };
+  const segment = { startMs: 0, endMs, text, language, confidence: 0.9, noSpeechProbability: 0 };
+  return words ? { ...segment, words: evenWords(text, endMs) } : segment;
+}
+
+/** Gives each word the same time. */
+function evenWords(text: string, endMs: number): RecognizedWord[] {
+  const words = text.split(/\s+/u).filter((word) => word !== "");
+  const timeOf = (index: number) => Math.round((endMs * index) / words.length);
+  return words.map((word, at) => ({
+    ...{ text: word, startMs: timeOf(at), endMs: timeOf(at + 1), confidence: 0.9 },
+  }));
 }
 
 /** Each sample is its own position, and negative in the second lane, so that tests see what they received. */

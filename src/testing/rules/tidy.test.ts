@@ -107,8 +107,11 @@ describe("tidy", () => {
   test("the console loads nothing of the program but what renders a result", () => {
     const loaded = loadedBy("console/main.tsx");
     expect(loaded.filter((path) => !path.startsWith("console/")).sort()).toEqual([
+      "domain/subtitles.ts",
       ...["lib/in-slices.ts", "lib/subtitle-text.ts", "lib/text-pieces.ts", "lib/time.ts"],
-      ...["pipeline/joined-text.ts", "pipeline/render.ts", "pipeline/subtitles.ts"],
+      ...["pipeline/ctm.ts", "pipeline/cues.ts", "pipeline/divide-text.ts", "pipeline/joined-text.ts"],
+      ...["pipeline/render.ts", "pipeline/sentence-ends.ts", "pipeline/subtitle-lines.ts"],
+      ...["pipeline/subtitle-words.ts", "pipeline/subtitles.ts"],
     ]);
     expect(loaded).toContain("console/session.ts");
   });
