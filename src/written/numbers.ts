@@ -76,6 +76,7 @@ export function numberAt(words: readonly Word[], from: number): SpokenNumber | u
     if (isOrdinal || ending !== "") break;
   }
   if (end === from || state.lead !== undefined || state.terms.length === 0) return loneLead(words, from);
+  if (end === from + 1 && words[from]?.roles.has("company")) return undefined;
   return { ...finish(from, end, state, words), decimals, isOrdinal, ending };
 }
 

@@ -1,6 +1,7 @@
 import { ENGLISH } from "./languages/en.ts";
 import { HINDI } from "./languages/hi.ts";
 import { TAMIL } from "./languages/ta.ts";
+import { TELUGU } from "./languages/te.ts";
 import type { WrittenTable } from "./types.ts";
 
 /** The table of each language that can be written. Each is made ready when it is first asked for. */
@@ -8,4 +9,5 @@ export const TABLES: Readonly<Record<string, WrittenTable>> = {
   en: ENGLISH,
   hi: HINDI,
   ta: TAMIL,
+  te: TELUGU,
 };

@@ -155,7 +155,7 @@ export const ROLES = [
   "house",
   /** Zero among digits: "oh". */
   "zero",
-  /** A number only beside other number words: the readings of नौ, दो. The word alone stays. */
+  /** A number only beside other number words, such as "hundreds". The word alone stays. */
   "company",
   /** A word after which a number stays: "some one". */
   "stays_after",

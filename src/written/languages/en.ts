@@ -137,7 +137,7 @@ export const ENGLISH: WrittenTable = {
       schedule annexure number no`,
     house: "house flat plot door block apartment",
     zero: "oh o",
-    company: "may march",
+    company: "may march hundreds lakhs lacs crores",
   },
   idioms: [
     [
