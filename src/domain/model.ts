@@ -50,9 +50,18 @@ export type ModelDecoding = {
   unknownToken?: string;
   /** Text of a lower confidence, 0 to 1, is left out as not understood. */
   unknownBelow?: number;
-  /** Settings that only the model's family knows, in a field of its own. */
-  [tuning: string]: unknown;
+  /** Settings that only the model's family knows. */
+  tuning?: FamilyTuning;
 };
+
+/** Settings of families of models, each family's under the name that it has for them (`FamilyKeys.tuning`). */
+export type FamilyTuning = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** Returns settings as evidence and the story of a transcription have them: the family's beside those of all families. */
+export const recordedDecoding = ({ tuning, ...common }: ModelDecoding): Record<string, unknown> => ({
+  ...common,
+  ...tuning,
+});
 
 /** The manifest beside the weights, `<id>.toml` (docs/decisions/models.md). */
 export type ModelManifest = {

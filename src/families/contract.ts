@@ -67,11 +67,22 @@ export type ManifestKey = {
   read?(value: unknown): unknown;
   /** Makes the TOML value of the field's value; left out: they are the same. */
   write?(value: unknown): string | number | boolean | readonly (string | number)[];
+  /** The option of `shruti models add` that sets a key of `[decoding]`: its value is the field's. Left out: there is none. */
+  option?: AddingOption;
+};
+
+/** An option of `shruti models add` that a family declares. */
+export type AddingOption = {
+  /** As the help has them: `--features <kind>`, or `--no-timestamps`, which makes the field false. */
+  flags: string;
+  help: string;
+  /** The values that an option with an argument takes; left out: any. */
+  choices?: readonly string[];
 };
 
 /** The keys of manifests that are the family's own. */
 export type FamilyKeys = {
-  /** The field of `ModelDecoding` that holds the values of `decoding`. */
+  /** The name in `ModelDecoding.tuning` of what holds the values of `decoding`. */
   tuning: string;
   /** Keys of `[decoding]`. */
   decoding: Readonly<Record<string, ManifestKey>>;
@@ -99,14 +110,12 @@ export type GivenModel = {
 export type GivenFile = { role: string; name: string; path: string };
 
 /**
- * What an admin may say of a model. A family leaves `features` and `decoding` out of the manifest where it has no such
- * settings. A field of a language that it does not have is refused.
+ * What an admin may say of a model. A field of a language that the family does not have is refused, and a family hears
+ * nothing of the settings of others.
  */
 export type SaidOfModel = {
   /** Left out: those that the files name, or all that the family knows. */
   languages?: SaidLanguage[];
-  /** How features are computed. */
-  features?: string;
   /** Left out: what the family does. */
   decoding?: ModelDecoding;
 };
@@ -152,9 +161,11 @@ export type FamilyTrial = {
   knowsEnglish: boolean;
   /** Returns the letters in which a model may write a language; left out: there is no choice. */
   letterChoices?(language: string, decoding: ModelDecoding): readonly LetterChoice[];
-  /**
-   * Returns the settings of a model without timestamps, with which some weights were not trained; undefined: it has none
-   * anyway. Left out: the family has no such setting.
-   */
-  withoutTimestamps?(decoding: ModelDecoding): ModelDecoding | undefined;
+  /** The setting for weights that were not trained with timestamps; left out: the family has no such setting. */
+  withoutTimestamps?: {
+    /** The flag of `shruti models add`. */
+    flag: string;
+    /** Returns the settings of a model without timestamps; undefined: it has none anyway. */
+    decodingOf(decoding: ModelDecoding): ModelDecoding | undefined;
+  };
 };

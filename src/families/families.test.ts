@@ -52,7 +52,7 @@ describe("a further family, which is one folder and one registration", () => {
     });
     added = await models.add(source, {
       languages: [{ code: "en" }, { code: "hi", modes: ["native", "codemix"] }],
-      decoding: { maxChunkMs: 5_000, scripted: { ending: "!" } },
+      decoding: { maxChunkMs: 5_000, tuning: { scripted: { ending: "!" } } },
     });
   });
   afterAll(async () => {

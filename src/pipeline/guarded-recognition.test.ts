@@ -325,7 +325,7 @@ describe("settings", () => {
 
   test("are the manifest's values where it has any", () => {
     const whisper = { beamSize: 5, temperatureIncrement: 0, entropyThreshold: 0, acceptsPrompt: false };
-    const decoding = { whisper };
+    const decoding = { tuning: { whisper } };
     const settings = whisperSettings({ ...request, mode: "codemix" }, { ...model, decoding });
     expect(settings).toMatchObject({
       strategy: { name: "beam", beamSize: 5, bestOf: 5 },
@@ -348,7 +348,7 @@ describe("settings", () => {
     expect("م").not.toMatch(new RegExp(whisperSettings(request, model).heldBack ?? "", "u"));
     const codemix = whisperSettings({ ...request, mode: "codemix" }, prompted).initialPrompt;
     expect(codemix).toMatch(/order/);
-    const takesNone = { ...prompted, decoding: { whisper: { acceptsPrompt: false } } };
+    const takesNone = { ...prompted, decoding: { tuning: { whisper: { acceptsPrompt: false } } } };
     expect(whisperSettings(request, takesNone).initialPrompt).toBeUndefined();
   });
 });

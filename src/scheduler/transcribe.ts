@@ -2,7 +2,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import type { DecoderWork } from "../admission/decoder-places.ts";
 import { remainingMsOf } from "../admission/remaining-work.ts";
 import type { RecognitionEnding } from "../domain/ending.ts";
-import type { InstalledModel } from "../domain/model.ts";
+import { type InstalledModel, recordedDecoding } from "../domain/model.ts";
 import { modelHashOf } from "../domain/model-hash.ts";
 import type { DoubtfulText, TranscriptionResult } from "../domain/result.ts";
 import type { RecognitionMeans } from "../domain/story.ts";
@@ -75,7 +75,7 @@ function meansOf(
     ...{ device: device ?? null, cpuVariant: cpuVariant ?? null, modelSha256, isHashedAtLoad: true },
     ...(parts ? { modelFiles: parts.map(({ name, sha256 }) => ({ name, sha256 })) } : {}),
     ...("speakerWeights" in ending ? { speakerWeights: ending.speakerWeights } : {}),
-    ...{ executable: packageJson.version, commit, precision, decoding: { ...decoding } },
+    ...{ executable: packageJson.version, commit, precision, decoding: recordedDecoding(decoding) },
   };
 }
 

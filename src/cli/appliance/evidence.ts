@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import packageJson from "../../../package.json" with { type: "json" };
 import { AppError } from "../../domain/errors.ts";
+import { recordedDecoding } from "../../domain/model.ts";
 import { asWriterOf } from "../../lib/rights.ts";
 import { plainMessage } from "../../lib/system-error.ts";
 import type { Evidence } from "../../services/signed/evidence.ts";
@@ -200,7 +201,8 @@ async function requireModel({ model, engine }: Evidence, { model: installed }: L
   requireSame(`the SHA-256 of ${model.id}`, model.sha256, installed.sha256);
   const files = installed.parts?.map(({ name, sha256 }) => ({ name, sha256 }));
   if (model.files) requireSame(`the files of ${model.id}`, canonicalJson(model.files), canonicalJson(files));
-  requireSame(`[decoding] of ${model.id}`, canonicalJson(engine.decoding), canonicalJson(installed.decoding));
+  const decoding = canonicalJson(recordedDecoding(installed.decoding));
+  requireSame(`[decoding] of ${model.id}`, canonicalJson(engine.decoding), decoding);
 }
 
 function requireSame(what: string, wanted: string, found: string): void {

@@ -166,20 +166,25 @@ async function refuseUseless(trial: Trial, languages: readonly LanguageTrial[]):
   const { knowsEnglish } = FAMILIES.of(trial.model.family).trial;
   if (knowsEnglish && !isTried(outcomes, person.language)) outcomes.push(await trySample(trial, person));
   if (refusalOf(outcomes, undefined) === undefined) return;
-  throw new Error(refusalOf(outcomes, await isBetterUntimed(trial, outcomes)));
+  throw new Error(refusalOf(outcomes, await betterFlag(trial, outcomes)));
 }
 
-/** Reports whether the model does better without timestamps, with which some weights were not trained. */
-async function isBetterUntimed(trial: Trial, outcomes: readonly LanguageTrial[]): Promise<boolean> {
+/**
+ * Finds out whether the model does better without timestamps, with which some weights were not trained.
+ *
+ * @returns the flag of the command that adds it so; undefined: it does not
+ */
+async function betterFlag(trial: Trial, outcomes: readonly LanguageTrial[]): Promise<string | undefined> {
   const { family, decoding } = trial.model;
-  const untimed = FAMILIES.of(family).trial.withoutTimestamps?.(decoding);
-  if (!untimed) return false;
+  const { flag, decodingOf } = FAMILIES.of(family).trial.withoutTimestamps ?? {};
+  const untimed = decodingOf?.(decoding);
+  if (!untimed) return undefined;
   for (const sample of SAMPLES) {
     if (!isTried(outcomes, sample.language)) continue;
     const { verdict } = await trySample({ ...trial, model: { ...trial.model, decoding: untimed } }, sample);
-    if (verdict === "understood" || verdict === "weak") return true;
+    if (verdict === "understood" || verdict === "weak") return flag;
   }
-  return false;
+  return undefined;
 }
 
 type Sound = { language: string; pcm: Int16Array };

@@ -1,9 +1,7 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { AppError } from "../../domain/errors.ts";
-import type { InstalledModel } from "../../domain/model.ts";
+import type { FamilyTuning, InstalledModel } from "../../domain/model.ts";
 import type { Mode } from "../../domain/transcription.ts";
-import { CTC_FEATURES } from "../../families/ctc/settings.ts";
-import { FAMILIES } from "../../families/families.ts";
 import { toInstalledModel } from "../../http/console/views.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
@@ -14,6 +12,7 @@ import type { SpeakerWeightKind } from "../../services/models/speaker-weights.ts
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { cleanUpAtEnd } from "../frame/ending.ts";
 import { openProgress } from "../frame/progress.ts";
+import { addFamilyOptions, familyTuningOf } from "./family-options.ts";
 import { openModels } from "./installed-models.ts";
 import type { FoundSource } from "./model-sources.ts";
 import type { TrialReport } from "./model-trial.ts";
@@ -28,16 +27,12 @@ import {
 } from "./models-options.ts";
 import { findingsOf, trialJson } from "./trial-report.ts";
 
-type AddArguments = Pick<
-  AddModelOptions,
-  "id" | "name" | "licence" | "source" | "notice" | "sha256" | "features"
-> & {
+type AddArguments = Pick<AddModelOptions, "id" | "name" | "licence" | "source" | "notice" | "sha256"> & {
   modelVersion?: string;
   language?: GivenLanguage[];
   languages?: GivenLanguage[];
   modes?: Mode[];
   quantise?: WeightType;
-  timestamps: boolean;
   trial: boolean;
   dryRun?: true;
   kind?: SpeakerWeightKind;
@@ -47,7 +42,7 @@ type AddArguments = Pick<
 
 /** `shruti models add` */
 export function registerModelsAdd(models: Command, context: CliContext): void {
-  models
+  const add = models
     .command("add")
     .description(
       "bring a model into the models directory: Whisper weights of a ggml file, a folder of Hugging Face (safetensors or pytorch_model.bin) or CTranslate2 (faster-whisper) or a ZIP with one, a checkpoint of OpenAI (.pt), or the folder of a CTC model; a running server notices it at once",
@@ -80,21 +75,18 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
     .option("--source <text>", "where they come from")
     .option("--notice <text>", "what users should know before they use it")
     .option("--sha256 <hex>", "refuse the ggml file or model.onnx when it has another SHA-256")
-    .addOption(
-      new Option("--features <kind>", "of a CTC model: how its features are computed").choices(CTC_FEATURES),
-    )
     .option(
       "--quantise <type>",
       "smaller weights: f16, q8_0, q5_0 or q5_1 (default: as they are; f16 of a folder)",
       readWeightType,
-    )
-    .option("--no-timestamps", "for weights that were trained without timestamps: times come from the speech")
+    );
+  addFamilyOptions(add)
     .option("--no-trial", "do not try the model before it is installed")
     .option("--dry-run", "read, check and try everything, and install nothing")
     .option("--default", "make it the default")
     .option("--json", "print JSON")
     .action(async (path: string, options: AddArguments, command: Command) => {
-      if (options.kind === undefined) return addModel(context, path, options);
+      if (options.kind === undefined) return addModel(context, path, options, familyTuningOf(command));
       const given = Object.keys(options).filter((name) => command.getOptionValueSource(name) === "cli");
       const other = given.find((name) => !WITH_KIND.has(name));
       if (other !== undefined) {
@@ -130,8 +122,13 @@ async function addSpeakerWeights(
   else context.printLine(kind);
 }
 
-async function addModel(context: CliContext, path: string, options: AddArguments): Promise<void> {
-  const settings = toModelOptions(options);
+async function addModel(
+  context: CliContext,
+  path: string,
+  options: AddArguments,
+  tuning: FamilyTuning,
+): Promise<void> {
+  const settings = toModelOptions(options, tuning);
   const ending = cleanUpAtEnd();
   const progress = openProgress(context.io, options.id ?? "import");
   let trial: TrialReport | undefined;
@@ -182,21 +179,20 @@ function checkFound(source: FoundSource): void {
   }
 }
 
-function toModelOptions(options: AddArguments): AddModelOptions {
-  const { modelVersion, language, languages, modes, timestamps, ...rest } = options;
+function toModelOptions(options: AddArguments, tuning: FamilyTuning): AddModelOptions {
+  const { modelVersion, language, languages, modes, ...rest } = options;
   if (language && languages) throw new CommandError("usage", "give --language or --languages, not both");
   const given = language ?? languages;
   if (modes && !given) throw new CommandError("usage", "with --modes there must be --languages");
-  const { id, name, licence, source, notice, sha256, features } = rest;
-  const texts = Object.entries({ id, name, licence, source, notice, sha256, features }).filter(
+  const { id, name, licence, source, notice, sha256 } = rest;
+  const texts = Object.entries({ id, name, licence, source, notice, sha256 }).filter(
     ([, value]) => value !== undefined,
   );
-  const untimed = FAMILIES.standard.trial.withoutTimestamps?.({});
   return {
     ...(Object.fromEntries(texts) as AddModelOptions),
     ...(given ? { languages: given.map((one) => ({ ...(modes ? { modes } : {}), ...one })) } : {}),
     ...(modelVersion === undefined ? {} : { version: modelVersion }),
-    ...(timestamps || !untimed ? {} : { decoding: untimed }),
+    decoding: { tuning },
   };
 }
 

@@ -51,7 +51,7 @@ test("a language with one script has the sentence as its only other way", async 
 });
 
 test("a model that takes no prompts is not given the sentence", async () => {
-  const model = { ...modelWith({}), decoding: { whisper: { acceptsPrompt: false } } };
+  const model = { ...modelWith({}), decoding: { tuning: { whisper: { acceptsPrompt: false } } } };
   const { choice, tried } = await choose(model, { prompted: SAID, own: WRONG, other: NEAR });
   expect({ choice: choice?.letters, tried }).toEqual({ choice: "other", tried: ["own", "other"] });
 });

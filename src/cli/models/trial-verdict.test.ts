@@ -45,11 +45,11 @@ describe("a model", () => {
 
   test("that is of no use in any sample is refused, and advised to do what was seen to help", () => {
     const outcomes = [outcome("en", "silent"), outcome("hi", "loops")];
-    const refusal = refusalOf(outcomes, false);
+    const refusal = refusalOf(outcomes, undefined);
     expect(refusal).toBe(
       `The model hears nothing in clear speech of the language en (${JSON.stringify(EN)}), and loops in the language hi: for a sample of 67 characters it writes "what what what". It was not installed; --no-trial installs it as it is.`,
     );
-    expect(refusalOf(outcomes, true)).toContain(
+    expect(refusalOf(outcomes, "--no-timestamps")).toContain(
       "Without timestamps it does better: add it with --no-timestamps.",
     );
   });

@@ -42,12 +42,13 @@ export function betterOf<T extends { verdict: TrialVerdict }>(one: T, other: T):
  * of use in one language is installed, with its verdicts.
  *
  * @param outcomes of all samples
- * @param isBetterUntimed a second trial without timestamps had a better verdict; undefined: there was none
+ * @param untimedFlag the flag that adds it without timestamps, with which a second trial had a better verdict; undefined: it had
+ *   not, or there was none
  * @returns the reason, a sentence; undefined: it can be installed
  */
 export function refusalOf(
   outcomes: readonly { language: string; said: string; heard: string; verdict: TrialVerdict }[],
-  isBetterUntimed: boolean | undefined,
+  untimedFlag: string | undefined,
 ): string | undefined {
   const isOfNoUse = ({ verdict }: { verdict: TrialVerdict }) =>
     isFailedTrial(verdict) && verdict !== "other_script";
@@ -57,7 +58,7 @@ export function refusalOf(
       ? `hears nothing in clear speech of the language ${language} (${JSON.stringify(said)})`
       : `loops in the language ${language}: for a sample of ${said.length} characters it writes ${JSON.stringify(shorten(heard))}`,
   );
-  const hint = isBetterUntimed ? " Without timestamps it does better: add it with --no-timestamps." : "";
+  const hint = untimedFlag ? ` Without timestamps it does better: add it with ${untimedFlag}.` : "";
   return `The model ${parts.join(", and ")}.${hint} It was not installed; --no-trial installs it as it is.`;
 }
 

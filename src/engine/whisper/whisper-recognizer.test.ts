@@ -39,7 +39,7 @@ async function askedFor(seconds: number, precision: Precision, own: { timestamps
     "cpu",
   );
   const language = { code: "hi", name: "Hindi", modes: ["native" as const] };
-  const model = { languages: [language], decoding: { whisper: own } };
+  const model = { languages: [language], decoding: { tuning: { whisper: own } } };
   const settings = {
     ...FAMILIES.of("whisper").settingsFor({ language: "hi", mode: "native" }, model),
     effort: { ofMs: 1000 * seconds, most: 2.5 },

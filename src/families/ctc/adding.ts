@@ -36,7 +36,7 @@ export function givenCtcFolder(path: string): GivenModel | undefined {
 /** Says what the manifest of a new model holds. @throws Error with the reason why files and languages do not fit */
 export function describeCtc(
   files: ModelFiles | undefined,
-  { languages, features }: SaidOfModel,
+  { languages, decoding: { tuning } = {} }: SaidOfModel,
 ): DescribedModel {
   if (!files) throw new Error("The files of a CTC model are needed to describe it.");
   const info = checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens"));
@@ -45,7 +45,7 @@ export function describeCtc(
     languages: languagesOf(info, languages),
     decoding: {
       ...(info.tokens.includes(UNKNOWN_TOKEN) ? { unknownToken: UNKNOWN_TOKEN } : {}),
-      ...(features === undefined ? {} : { ctc: { features } }),
+      ...(tuning ? { tuning } : {}),
     },
   };
 }

@@ -10,7 +10,7 @@ export type CtcTuning = {
 };
 
 /** Returns the settings that a manifest has for CTC models. */
-export const ctcTuning = ({ ctc }: ModelDecoding): CtcTuning => (ctc ?? {}) as CtcTuning;
+export const ctcTuning = ({ tuning }: ModelDecoding): CtcTuning => tuning?.ctc ?? {};
 
 /** Largest number of a token. */
 const MAX_TOKEN = 9_999_999;
@@ -29,7 +29,17 @@ function toSpan(value: unknown): TokenSpan | undefined {
 
 export const ctcKeys: FamilyKeys = {
   tuning: "ctc",
-  decoding: { features: { field: "features", check: oneOf(CTC_FEATURES) } },
+  decoding: {
+    features: {
+      field: "features",
+      check: oneOf(CTC_FEATURES),
+      option: {
+        flags: "--features <kind>",
+        help: "of a CTC model: how its features are computed",
+        choices: CTC_FEATURES,
+      },
+    },
+  },
   languages: {
     token_span: {
       field: "tokenSpan",

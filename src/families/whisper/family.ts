@@ -5,7 +5,7 @@ import { conversionOf, letterChoicesOf } from "../../pipeline/letter-conversion.
 import { heldBackCharacter, ownSentenceOf, promptFor } from "../../pipeline/wording.ts";
 import type { ModelFamily } from "../contract.ts";
 import { givenGgml, whisperLanguages } from "./adding.ts";
-import { whisperKeys, whisperTuning } from "./keys.ts";
+import { NO_TIMESTAMPS, whisperKeys, whisperTuning } from "./keys.ts";
 import { checkModelFile } from "./model-file.ts";
 import { whisperNeeds } from "./needs.ts";
 import type { WhisperSettings } from "./settings.ts";
@@ -48,11 +48,13 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
     knowsEnglish: true,
     letterChoices: (language, decoding) =>
       letterChoicesOf(language, whisperTuning(decoding).acceptsPrompt !== false),
-    withoutTimestamps: (decoding) => {
-      const tuning = whisperTuning(decoding);
-      return tuning.timestamps === false
-        ? undefined
-        : { ...decoding, whisper: { ...tuning, timestamps: false } };
+    withoutTimestamps: {
+      flag: NO_TIMESTAMPS,
+      decodingOf(decoding) {
+        const own = whisperTuning(decoding);
+        if (own.timestamps === false) return undefined;
+        return { ...decoding, tuning: { [whisperKeys.tuning]: { ...own, timestamps: false } } };
+      },
     },
   },
   windowMs: WINDOW_MS,

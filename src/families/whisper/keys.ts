@@ -18,7 +18,10 @@ export type WhisperTuning = {
 };
 
 /** Returns the settings that a manifest has for Whisper's decoder. */
-export const whisperTuning = ({ whisper }: ModelDecoding): WhisperTuning => (whisper ?? {}) as WhisperTuning;
+export const whisperTuning = ({ tuning }: ModelDecoding): WhisperTuning => tuning?.whisper ?? {};
+
+/** The flag of `shruti models add` for weights that were trained without timestamps. */
+export const NO_TIMESTAMPS = "--no-timestamps";
 
 export const whisperKeys: FamilyKeys = {
   tuning: "whisper",
@@ -27,7 +30,14 @@ export const whisperKeys: FamilyKeys = {
     temperature_increment: { field: "temperatureIncrement", check: within(0, 1, false), read: Number },
     entropy_threshold: { field: "entropyThreshold", check: within(0, 100, false), read: Number },
     accepts_prompt: { field: "acceptsPrompt", check: trueOrFalse },
-    timestamps: { field: "timestamps", check: trueOrFalse },
+    timestamps: {
+      field: "timestamps",
+      check: trueOrFalse,
+      option: {
+        flags: NO_TIMESTAMPS,
+        help: "for weights that were trained without timestamps: times come from the speech",
+      },
+    },
   },
   languages: {
     decoder_language: {

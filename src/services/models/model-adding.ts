@@ -1,7 +1,7 @@
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel, ModelLanguage, ModelManifest, ModelPart } from "../../domain/model.ts";
 import { isFailedTrial } from "../../domain/trial.ts";
-import type { DescribedModel, SaidOfModel } from "../../families/contract.ts";
+import type { DescribedModel, ModelFamily, SaidOfModel } from "../../families/contract.ts";
 import { FAMILIES, type Families } from "../../families/families.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
@@ -64,7 +64,8 @@ export async function addModel(
     throw invalidFile(`${id} cannot be a model's id: choose another with --id.`);
   // Before gigabytes are read. The hashes are not known yet.
   const given = source.files && orInvalid(source.files);
-  const expected = orInvalid(() => family.describe(given && filesOf(family, given), options));
+  const said = saidTo(family, options);
+  const expected = orInvalid(() => family.describe(given && filesOf(family, given), said));
   const parts = family.roles ? given?.map(({ role, name }) => ({ role, name, sha256: NO_HASH })) : undefined;
   checkManifest(
     manifestOf(id, { sha256: NO_HASH, ...(parts ? { parts } : {}) }, expected, options),
@@ -78,7 +79,7 @@ export async function addModel(
     const untried = manifestOf(
       id,
       staged,
-      orInvalid(() => family.describe(files, options)),
+      orInvalid(() => family.describe(files, said)),
       options,
     );
     checkManifest(untried, families);
@@ -95,6 +96,16 @@ export async function addModel(
 }
 
 const NO_HASH = "0".repeat(64);
+
+/** Returns what an admin says of a model without the settings of other families. */
+function saidTo({ keys }: ModelFamily, { languages, decoding }: SaidOfModel): SaidOfModel {
+  const { tuning, ...common } = decoding ?? {};
+  const own = tuning?.[keys.tuning];
+  return {
+    ...(languages ? { languages } : {}),
+    decoding: { ...common, ...(own ? { tuning: { [keys.tuning]: own } } : {}) },
+  };
+}
 
 /** @throws AppError `invalid_request` for another hash than the admin expects */
 function requireHash({ sha256, parts }: StagedModel, options: AddModelOptions): void {

@@ -19,7 +19,9 @@ const manifest: ModelManifest = {
   decoding: {
     unknownToken: "…",
     unknownBelow: 0.6,
-    whisper: { beamSize: 2, temperatureIncrement: 0.2, entropyThreshold: 1.5, acceptsPrompt: false },
+    tuning: {
+      whisper: { beamSize: 2, temperatureIncrement: 0.2, entropyThreshold: 1.5, acceptsPrompt: false },
+    },
   },
 };
 const source = renderManifest(manifest);
@@ -37,14 +39,14 @@ const ctc: ModelManifest = {
     { code: "hi", name: "Hindi", modes: ["native"], tokenSpan: { first: 1536, last: 1791 } },
     { code: "or", name: "Odia", modes: ["native"] },
   ],
-  decoding: { unknownToken: "<unk>", ctc: { features: "kaldi" } },
+  decoding: { unknownToken: "<unk>", tuning: { ctc: { features: "kaldi" } } },
 };
 const ctcSource = renderManifest(ctc);
 
 test("a written manifest can be read", () => {
   expect(parseManifest(source, "m.toml")).toEqual(manifest);
   expect(parseManifest(ctcSource, "m.toml")).toEqual(ctc);
-  const untimed = { ...manifest, decoding: { whisper: { timestamps: false } } };
+  const untimed = { ...manifest, decoding: { tuning: { whisper: { timestamps: false } } } };
   expect(parseManifest(renderManifest(untimed), "m.toml")).toEqual(untimed);
   const lettered = {
     ...manifest,

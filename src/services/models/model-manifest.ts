@@ -267,7 +267,7 @@ function toDecoding(table: Record<string, unknown>, { keys }: ModelFamily): Mode
     maxChunkMs: milliseconds(table.max_chunk_seconds),
     unknownToken: table.unknown_token as string | undefined,
     unknownBelow: table.unknown_below === undefined ? undefined : Number(table.unknown_below),
-    [keys.tuning]: Object.keys(tuning).length === 0 ? undefined : tuning,
+    tuning: Object.keys(tuning).length === 0 ? undefined : { [keys.tuning]: tuning },
   });
 }
 
@@ -362,7 +362,7 @@ export function renderManifest(manifest: ModelManifest, families: Families = FAM
     add("trial", language.trial);
   }
   lines.push("", "[decoding]");
-  addFields(family.keys.decoding, (decoding[family.keys.tuning] ?? {}) as Record<string, unknown>);
+  addFields(family.keys.decoding, decoding.tuning?.[family.keys.tuning] ?? {});
   add("max_chunk_seconds", decoding.maxChunkMs === undefined ? undefined : decoding.maxChunkMs / 1000);
   add("unknown_token", decoding.unknownToken);
   add("unknown_below", decoding.unknownBelow);

@@ -87,7 +87,7 @@ describe("the demonstration model", () => {
     expect(demo).toMatchObject({
       id: "demo",
       embedded: true,
-      decoding: { whisper: { beamSize: 1, temperatureIncrement: 0 } },
+      decoding: { tuning: { whisper: { beamSize: 1, temperatureIncrement: 0 } } },
     });
   });
 

@@ -71,7 +71,7 @@ export const scriptedFamily: ModelFamily = {
   unknownBelow: 0,
   settingsFor({ language }, { languages, decoding }): ScriptedSettings {
     const own = languages.find(({ code }) => code === language) as { head?: string } | undefined;
-    const { ending } = (decoding.scripted ?? {}) as { ending?: string };
+    const { ending }: { ending?: string } = decoding.tuning?.scripted ?? {};
     return { language, head: own?.head ?? `head_${language}`, ...(ending === undefined ? {} : { ending }) };
   },
   singlePass: (settings) => settings,
