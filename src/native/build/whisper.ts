@@ -21,7 +21,7 @@ const PROJECT = join(import.meta.dirname, "../whisper");
 const LIBRARY_SETTINGS = ["ggml-libraries.cmake", "ggml-libraries.map"].map((name) =>
   join(import.meta.dirname, "..", name),
 );
-/** Of the kernels and of the speech detector. */
+/** Headers that the kernels and the speech detector share. */
 const HEADERS = join(import.meta.dirname, "../headers");
 const PEERS_PROJECT = join(import.meta.dirname, "../../../scripts/bench/whisper-peers");
 const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
