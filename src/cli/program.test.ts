@@ -60,7 +60,7 @@ describe("usage of the command line", () => {
     [
       "an amount that is not a whole number",
       ["credit", "grant", "--org", "x", "--paise", "1.5"],
-      "It is a whole number.",
+      "It is a whole number\n",
     ],
     ["a grant of nothing", ["credit", "grant", "--org", "org_x", "--paise", "0"], "positive amount"],
     ["a negative grant", ["credit", "grant", "--org", "org_x", "--paise", "-5"], "--correction"],

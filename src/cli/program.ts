@@ -43,6 +43,7 @@ import { pathOf } from "./frame/command-tree.ts";
 import { registerCompletion } from "./frame/completion.ts";
 import { confirm, offerYes } from "./frame/confirmation.ts";
 import { type CliContext, type CliIo, CommandError, createCliContext } from "./frame/context.ts";
+import { commandStyle } from "./frame/error-line.ts";
 import { EXIT } from "./frame/exit-statuses.ts";
 import { registerHelp } from "./frame/help.ts";
 import { registerMan } from "./frame/man.ts";
@@ -137,6 +138,8 @@ export function buildProgram(
     .configureOutput({
       writeOut: (text) => void context.io.out(text),
       writeErr: (text) => void context.io.err(text),
+      // What a parser of an argument says is a sentence, behind what the library says.
+      outputError: (text, write) => write(text.replace(/\.\n$/, "\n")),
     });
   for (const register of COMMANDS) register(program, context);
   offerYes(program);
@@ -222,12 +225,12 @@ function linesOf(error: unknown): string[] {
 
 function messageOf(error: unknown): string {
   if (isLocked(error)) {
-    return "Another program has locked the database, and nothing was changed; end its transaction (`fuser -v shruti.db` names it), or try again.";
+    return "another program has locked the database, and nothing was changed; end its transaction (`fuser -v shruti.db` names it), or try again";
   }
-  const message = plainMessage(error);
-  if (isDiskFull(error)) return `${message.split("\n", 1)[0]}; ${SPACE_ADVICE}`;
+  const message = commandStyle(plainMessage(error).split("\n", 1)[0] ?? "");
+  if (isDiskFull(error)) return `${message}; ${SPACE_ADVICE}`;
   // The default message does not name the capability.
   if (error instanceof AppError && error.code === "capability_unavailable")
     return `${error.detail}: ${message}`;
-  return message.split("\n", 1)[0] || "unknown";
+  return message || "unknown";
 }

@@ -14,7 +14,7 @@ type Stretch = { startMs: number; endMs: number };
 /**
  * Adds to turns the speech that the segmentation has not heard and the speech detector has: quiet beginnings and ends,
  * telephone sound, far microphones. It belongs to the nearest turn; between turns of two people that both touch it, each
- * gets the half at its side. Without any turn nothing is added: where the segmentation hears nobody, the detector has
+ * gets the half at its side. Without any turn nothing is added: where the segmentation hears no speaker, the detector has
  * mostly taken music or noise for speech.
  *
  * @param turns turns of one track in order of time

@@ -40,7 +40,7 @@ test("status --watch shows the status again and again, as lines of JSON and for 
 
 test("a backup into a folder that does not exist names the folder", async () => {
   const { code, err } = await installation.command("backup", at("nowhere/shruti.db"));
-  expect({ code, err }).toEqual({ code: 4, err: `error: There is no folder ${at("nowhere")}.\n` });
+  expect({ code, err }).toEqual({ code: 4, err: `error: there is no folder ${at("nowhere")}\n` });
 });
 
 describe("a named pipe where a file is expected is refused at once", () => {

@@ -47,7 +47,7 @@ describe("one server for each data directory", () => {
   test("a second server is refused with status 5, and the first continues", async () => {
     const second = await installation.command("serve");
     expect(second.code).toBe(5);
-    expect(second.err).toContain("Another server is using the data directory");
+    expect(second.err).toContain("another server is using the data directory");
     expect((await fetch(`${server.baseUrl}/readyz`)).ok).toBe(true);
     expect(await server.stop()).toBe(0);
     // The lock ended with the process.

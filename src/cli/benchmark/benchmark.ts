@@ -6,6 +6,7 @@ import { writeOutput } from "../../lib/output-files.ts";
 import type { ErrorRate } from "../../pipeline/wer.ts";
 import { readChannelMode, readMode } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
+import { commandStyle } from "../frame/error-line.ts";
 import { renderTable } from "../frame/output.ts";
 import { openProgress } from "../frame/progress.ts";
 import { describeGaps, withLocalTranscriber } from "../transcribe/local-work.ts";
@@ -76,7 +77,7 @@ async function benchmark(context: CliContext, directory: string, options: Benchm
   print(context, options, scores);
   const failed = scores.flatMap((one) => one.failed.map((failure) => ({ ...failure, model: one.model })));
   for (const { file, model, error } of failed) {
-    context.note(`error: ${options.models ? `${model}: ` : ""}${file}: ${error}`);
+    context.note(`error: ${options.models ? `${model}: ` : ""}${file}: ${commandStyle(error)}`);
   }
   if (failed.length > 0) {
     const count = files.length * scores.length;

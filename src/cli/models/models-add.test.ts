@@ -236,9 +236,9 @@ describe("a model that fails its trial is not installed", () => {
     const refused = await run("add", path, "--languages", "hi");
     expect(refused.status).toBe(2);
     expect(refused.err).toMatch(
-      /error: The model (hears nothing in clear speech of the language|loops in) hi/,
+      /error: the model (hears nothing in clear speech of the language|loops in) hi/,
     );
-    expect((await run("add", path, "--languages", "hi", "--dry-run")).err).toContain("error: The model ");
+    expect((await run("add", path, "--languages", "hi", "--dry-run")).err).toContain("error: the model ");
     expect((await run("show", "deaf")).status).toBe(4);
     expect(readdirSync(models).filter((name) => name.startsWith("."))).toEqual([]);
     expect((await run("add", path, "--languages", "hi", "--no-trial")).out).toBe("deaf\n");

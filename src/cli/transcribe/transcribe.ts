@@ -14,6 +14,7 @@ import {
   readOutputFormat,
 } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
+import { commandStyle } from "../frame/error-line.ts";
 import { openBatchProgress } from "../frame/progress.ts";
 import { addDiarizationOption, diarizationOf } from "./diarization-option.ts";
 import { describeGaps, type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "./local-work.ts";
@@ -140,7 +141,7 @@ async function transcribeAll({ context, transcriber, plan, destination, inputs, 
       return async () => {
         failed++;
         writeFailure(context, destination, input, isOneOfSeveral, errorMessage(error));
-        context.note(`error: ${input.name}: ${errorMessage(error)}`);
+        context.note(`error: ${input.name}: ${commandStyle(errorMessage(error))}`);
       };
     } finally {
       progress.update(index, 1);

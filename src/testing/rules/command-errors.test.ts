@@ -5,7 +5,7 @@ import { ROOT, readDocument } from "./documents.ts";
 
 /**
  * A rule for the messages of commands. They are printed as `error: …`, so each is one sentence that begins in lower case and has
- * no period at its end.
+ * no period at its end. Messages that commands share with the API get this style when they are printed (`cli/frame/error-line.ts`).
  */
 
 /** Matches the making of an error: what it is, and its message up to the end of the call. */
