@@ -39,7 +39,7 @@ async function codeOf(answer: Promise<Response>): Promise<string> {
 /**
  * Makes the first chunk fail right after the command, as it does when its files are gone.
  *
- * @returns whether the run was told to end, as far as its chunks know
+ * @returns whether the run was aborted, as far as its chunk knows
  */
 function endDuringChunk(testApp: TestApp, end: () => Promise<void>): () => boolean {
   let isEnded = false;
@@ -78,9 +78,9 @@ test.each(RUNNING)(
     expect(["conflict", "content_deleted"]).toContain(code);
     const { status } = testApp.app.scheduler;
     expect(status()).toMatchObject({ synchronousPlacesTaken: 0 });
-    // Where a purge takes longer than the time between two looks of the server, the server looks while it is under way. It tells
-    // the run to end and answers in the same step. The last words of a stream need fewer steps than the run, which leaves its
-    // chunk, its slot and its files first. So such a run may still be there, and was told to end.
+    // Where a purge takes longer than the time between two looks of the server, the server looks while it is under way. It aborts
+    // the run and answers in the same step. The last words of a stream need fewer steps than the run, which leaves its
+    // chunk, its slot and its files first. So such a run may still be there, aborted.
     if (status().running > 0) expect(isAborted()).toBe(true);
     await until("its run has ended", () => status().running === 0);
     command.close();
