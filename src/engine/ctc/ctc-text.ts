@@ -43,7 +43,10 @@ export type TokenTimes = {
   audioMs: number;
   language: string;
   /** Segments have their words, with times. Left out: they have none. */
-  withWords?: boolean;
+  words?: {
+    /** How long after the beginning of a word its first token is written, milliseconds, as measured with models of its kind. */
+    delayMs: number;
+  };
 };
 
 /**
@@ -55,7 +58,7 @@ export type TokenTimes = {
 export function segmentsOf(
   tokens: readonly WrittenToken[],
   texts: readonly string[],
-  { frameMs, audioMs, language, withWords = false }: TokenTimes,
+  { frameMs, audioMs, language, words }: TokenTimes,
 ): RecognizedSegment[] {
   const groups: WrittenToken[][] = [];
   for (const token of tokens) {
@@ -81,28 +84,34 @@ export function segmentsOf(
     const endMs = Math.max(Math.min((last.last + 1) * frameMs + TAIL_MS, limitMs), startMs + 1);
     const confidence = group.reduce((sum, { probability }) => sum + probability, 0) / group.length;
     const segment = { startMs, endMs, text, language, confidence };
-    return [withWords ? { ...segment, words: wordsOf(group, texts, { frameMs, startMs, endMs }) } : segment];
+    return [words ? withWords(segment, spell(group, texts), { frameMs, delayMs: words.delayMs }) : segment];
   });
 }
 
 /** The tokens of a word, and what they spell. */
-type SpelledWord = { text: string; tokens: WrittenToken[] };
+type SpelledWord = { text: string; first: WrittenToken; last: WrittenToken; probabilities: number[] };
 
-/** Joins the tokens of a segment to words, within the segment. */
-function wordsOf(
-  tokens: readonly WrittenToken[],
-  texts: readonly string[],
-  { frameMs, startMs, endMs }: { frameMs: number; startMs: number; endMs: number },
-): RecognizedWord[] {
-  const spelled = spell(tokens, texts);
-  return spelled.map(({ text, tokens: own }, index) => {
-    const [first, last, next] = [own[0], own.at(-1), spelled[index + 1]?.tokens[0]];
-    const limitMs = next ? next.first * frameMs : endMs;
-    const fromMs = Math.max((first?.first ?? 0) * frameMs, startMs);
-    const toMs = Math.min(((last?.last ?? 0) + 1) * frameMs + TAIL_MS, limitMs, endMs);
-    const confidence = own.reduce((sum, { probability }) => sum + probability, 0) / own.length;
-    return { text, startMs: Math.min(fromMs, endMs), endMs: Math.max(toMs, fromMs), confidence };
+/**
+ * Gives a segment its words. A word begins the delay before its first token, and within the last token of the word before at
+ * the earliest. It ends with its last token, or where the next one begins. The segment then begins with its first word.
+ */
+function withWords(
+  segment: RecognizedSegment,
+  spelled: readonly SpelledWord[],
+  { frameMs, delayMs }: { frameMs: number; delayMs: number },
+): RecognizedSegment {
+  const earliestMs = (word: SpelledWord | undefined) => (word ? (word.last.first + 0.5) * frameMs : 0);
+  const starts = spelled.map(({ first }, index) =>
+    Math.min(Math.max(first.first * frameMs - delayMs, earliestMs(spelled[index - 1])), segment.endMs),
+  );
+  const words = spelled.map(({ text, last, probabilities }, index): RecognizedWord => {
+    const startMs = starts[index] ?? 0;
+    const limitMs = starts[index + 1] ?? segment.endMs;
+    const endMs = Math.max(startMs, Math.min((last.last + 1) * frameMs, limitMs));
+    const confidence = probabilities.reduce((sum, each) => sum + each, 0) / probabilities.length;
+    return { text, startMs, endMs, confidence };
   });
+  return { ...segment, startMs: Math.min(segment.startMs, starts[0] ?? segment.startMs), words };
 }
 
 /** A word begins at a token's mark of a word, or at white space. A token may have parts of several words. */
@@ -116,9 +125,10 @@ function spell(tokens: readonly WrittenToken[], texts: readonly string[]): Spell
       const word = words.at(-1);
       if (isOpen && word) {
         word.text += part;
-        if (word.tokens.at(-1) !== token) word.tokens.push(token);
+        word.last = token;
+        word.probabilities.push(token.probability);
       } else {
-        words.push({ text: part, tokens: [token] });
+        words.push({ text: part, first: token, last: token, probabilities: [token.probability] });
       }
       isOpen = true;
     }

@@ -7,7 +7,8 @@ import type { CtcFeatures, CtcSettings } from "../../families/ctc/settings.ts";
 import { FAMILIES } from "../../families/families.ts";
 import { extractNativeFiles } from "../../native/native-files.ts";
 import { engineOptions } from "../../testing/kits/test-config.ts";
-import { RAW_CTC, separation, TINY_CTC, tinyRecordings } from "../../testing/makers/tiny-ctc.ts";
+import { quantile, readTimedRecordings, wordErrors } from "../../testing/makers/timed-recordings.ts";
+import { RAW_CTC, separation, TIMED, TINY_CTC, tinyRecordings } from "../../testing/makers/tiny-ctc.ts";
 import { createWorkerHost, type WorkerHost } from "../workers/worker-host.ts";
 import { segmentsOf, type WrittenToken, writtenTokens } from "./ctc-text.ts";
 
@@ -163,6 +164,34 @@ test("many chunks side by side on one model give what each gives alone", async (
   expect(together.map(textOf)).toEqual(alone);
 });
 
+test("words have the times at which they are spoken, and those of the segments", async () => {
+  const errors: { startMs: number; endMs: number }[] = [];
+  for (const { pcm, language, words } of readTimedRecordings(TIMED)) {
+    const segments = await recognize(pcm, { language, words: true });
+    const plain = await recognize(pcm, { language });
+    expect(segments.map(({ text, confidence }) => [text, confidence])).toEqual(
+      plain.map(({ text, confidence }) => [text, confidence]),
+    );
+    for (const segment of segments) {
+      expect(segment.words?.map(({ text }) => text)).toEqual(segment.text.split(" "));
+      expect(segment.startMs).toBe(segment.words?.[0]?.startMs ?? -1);
+    }
+    errors.push(
+      ...wordErrors(
+        words,
+        segments.flatMap((segment) => segment.words ?? []),
+      ),
+    );
+  }
+  expect(errors.length).toBeGreaterThan(40);
+  const starts = errors.map(({ startMs }) => Math.abs(startMs));
+  const ends = errors.map(({ endMs }) => Math.abs(endMs));
+  expect(quantile(starts, 0.5)).toBeLessThanOrEqual(30);
+  expect(quantile(starts, 0.95)).toBeLessThanOrEqual(200);
+  expect(quantile(ends, 0.5)).toBeLessThanOrEqual(30);
+  expect(quantile(ends, 0.95)).toBeLessThanOrEqual(200);
+});
+
 describe("a model is refused when it is loaded", () => {
   const bytes = readFileSync(join(TINY_CTC, "model.onnx"));
   /** Replaces the value of a metadata entry, of one character, or any other bytes by as many. */
@@ -239,5 +268,30 @@ describe("tokens become segments", () => {
     ]);
     expect(segmentsOf([token(0, 200)], TEXTS, times)[0]).toMatchObject({ startMs: 3_999, endMs: 4_000 });
     expect(segmentsOf([], TEXTS, times)).toEqual([]);
+  });
+
+  test("words begin the delay before their first token, and not in the word before", () => {
+    const words = { delayMs: 50 };
+    const spelled = [token(0, 0), token(1, 2, 0.5), token(2, 6), token(1, 7), token(0, 30)];
+    const [first, second] = segmentsOf(spelled, TEXTS, { ...times, words });
+    expect(first).toMatchObject({ startMs: 0, endMs: 380, text: "yes not no" });
+    expect(first?.words).toEqual([
+      { text: "yes", startMs: 0, endMs: 30, confidence: 1 },
+      { text: "not", startMs: 30, endMs: 260, confidence: 0.75 },
+      { text: "no", startMs: 260, endMs: 320, confidence: 1 },
+    ]);
+    expect(second).toMatchObject({ startMs: 1_150, words: [{ text: "yes", startMs: 1_150, endMs: 1_240 }] });
+  });
+
+  test("a mark of a word may be a token of its own, or inside one", () => {
+    const texts = ["▁", "a", "b▁c", "d"];
+    const spelled = [token(0, 1), token(1, 2), token(2, 4), token(3, 5), token(0, 6), token(1, 7)];
+    const [segment] = segmentsOf(spelled, texts, { ...times, words: { delayMs: 0 } });
+    expect(segment?.text).toBe("ab cd a");
+    expect(segment?.words?.map(({ text, startMs, endMs }) => [text, startMs, endMs])).toEqual([
+      ["ab", 80, 180],
+      ["cd", 180, 240],
+      ["a", 280, 320],
+    ]);
   });
 });

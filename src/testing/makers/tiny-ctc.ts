@@ -6,6 +6,8 @@ import { join } from "node:path";
 export const TINY_CTC = join(import.meta.dir, "../../../models/tiny-ctc");
 /** A network with random weights that takes samples, in the form of Omnilingual's models. */
 export const RAW_CTC = join(TINY_CTC, "raw");
+/** Recordings with the times of their words. */
+export const TIMED = join(TINY_CTC, "timed");
 const RECORDINGS = join(TINY_CTC, "recordings");
 const HEAD_BYTES = 44;
 
