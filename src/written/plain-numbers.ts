@@ -6,14 +6,22 @@ import type { Role, WrittenKind } from "./types.ts";
 const exact = (number: SpokenNumber) =>
   number.decimals === undefined ? plainNumber(number.value) : `${number.value}.${number.decimals}`;
 
-/** Writes percent: "fifty percent" is 50%. */
+/** Writes percent: "fifty percent" is 50%, and so is "percent fifty" in languages that say so. */
 export function percentRule(place: Place, at: number): Match | undefined {
+  if (place.words[at]?.roles.has("percent_first")) return percentFirst(place, at);
   const number = spokenNumber(place, at);
   if (!number || number.isOrdinal || number.ending !== "") return undefined;
   const word = follower(place, number.end);
   if (!word?.roles.has("percent")) return undefined;
   const text = `${figure(number.value, number.decimals, place.grouping)}%${word.ending}`;
   return { from: at, end: number.end + 1, text, kind: "percent", value: exact(number) };
+}
+
+function percentFirst(place: Place, at: number): Match | undefined {
+  const number = follower(place, at + 1) && spokenNumber(place, at + 1);
+  if (!number || number.isOrdinal) return undefined;
+  const text = `${figure(number.value, number.decimals, place.grouping)}%${number.ending}`;
+  return { from: at, end: number.end, text, kind: "percent", value: exact(number) };
 }
 
 /** Writes fractions: "three by four" is 3/4. Thirds, quarters and halves in words of their own stay. */

@@ -1,5 +1,6 @@
 import { ENGLISH } from "./languages/en.ts";
 import { HINDI } from "./languages/hi.ts";
+import { KANNADA } from "./languages/kn.ts";
 import { TAMIL } from "./languages/ta.ts";
 import { TELUGU } from "./languages/te.ts";
 import type { WrittenTable } from "./types.ts";
@@ -8,6 +9,7 @@ import type { WrittenTable } from "./types.ts";
 export const TABLES: Readonly<Record<string, WrittenTable>> = {
   en: ENGLISH,
   hi: HINDI,
+  kn: KANNADA,
   ta: TAMIL,
   te: TELUGU,
 };

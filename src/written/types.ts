@@ -103,6 +103,8 @@ export const ROLES = [
   "article",
   "point",
   "percent",
+  /** Before a number: ಶೇಕಡಾ, শতকরা. */
+  "percent_first",
   "rupees",
   "paise",
   "dollars",

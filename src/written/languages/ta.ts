@@ -1,6 +1,7 @@
 import type { WrittenTable } from "../types.ts";
 import { ENGLISH } from "./en.ts";
 import { ENGLISH_IN_TAMIL } from "./english-in-tamil.ts";
+import { afterConsonant, beginsWithVowel, eachSpelling, list, withoutEnd, words } from "./joining.ts";
 
 /**
  * Tamil. A number is one word or several: இருபத்தைந்து, இருபத்தி ஐந்து. Where a word begins with a vowel, the u at the end
@@ -65,17 +66,6 @@ const THOUSANDS: Readonly<Record<number, string>> = {
   13000: "பதின்மூவாயிரம் பதிமூவாயிரம்",
   15000: "பதினையாயிரம்",
 };
-
-const words = (list: string) => list.split(" ");
-const list = (...spellings: readonly string[]) => [...new Set(spellings)].join(" ");
-const VOWELS = "அஆஇஈஉஊஎஏஐஒஓஔ";
-const SIGNS = ["", "ா", "ி", "ீ", "ு", "ூ", "ெ", "ே", "ை", "ொ", "ோ", "ௌ"];
-
-const beginsWithVowel = (word: string) => VOWELS.includes(word[0] ?? "");
-/** Writes the vowel at the beginning of a word as the sign that it is after a consonant. */
-const afterConsonant = (word: string) => (SIGNS[VOWELS.indexOf(word[0] ?? "")] ?? "") + word.slice(1);
-/** Takes off the u at the end. */
-const stem = (word: string) => word.replace(/ு$/u, "");
 
 /** Makes the words for a ten and a digit that are written together. */
 function joined(stems: string, digits: string): string[] {
@@ -151,7 +141,7 @@ const LAKH = "லட்சம் இலட்சம் லட்சங்கள�
 function mixedPhrases(): Record<number, string> {
   const mixed: Record<number, string> = {};
   for (let value = 1; value <= 12; value += 1) {
-    const stems = words(UNITS[value] ?? "").map(stem);
+    const stems = words(UNITS[value] ?? "").map(withoutEnd);
     mixed[value + 0.25] = list(...stems.map((before) => `${before}ே_கால்`));
     mixed[value + 0.75] = list(...stems.map((before) => `${before}ே_முக்கால்`));
   }
@@ -171,17 +161,10 @@ export const TAMIL: WrittenTable = {
   mixed: mixedPhrases(),
   glued: {
     additions: { 0.5: "ரை", 0.25: "ேகால்", 0.75: "ேமுக்கால்" },
-    units: Object.fromEntries(
-      UNITS.map((spellings, value) => [
-        value,
-        list(
-          ...words(spellings).flatMap((word) =>
-            beginsWithVowel(word)
-              ? [stem(word), afterConsonant(word), stem(afterConsonant(word))]
-              : [stem(word)],
-          ),
-        ),
-      ]),
+    units: eachSpelling(UNITS, (word) =>
+      beginsWithVowel(word)
+        ? [withoutEnd(word), afterConsonant(word), withoutEnd(afterConsonant(word))]
+        : [withoutEnd(word)],
     ),
     scales: {
       100: openForms("நூறு"),

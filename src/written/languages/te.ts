@@ -1,6 +1,7 @@
 import type { WrittenTable } from "../types.ts";
 import { ENGLISH } from "./en.ts";
 import { ENGLISH_IN_TELUGU } from "./english-in-telugu.ts";
+import { list, words } from "./joining.ts";
 
 /** Telugu. Tens and digits stand apart or together (ఇరవై ఐదు, ఇరవైఐదు), and endings follow without their last vowel. */
 
@@ -37,9 +38,6 @@ const TENS: Readonly<Record<number, string>> = {
   80: "ఎనభై ఎనబై ఎనభయి",
   90: "తొంభై తొంబై తొంభయి తొంబయి",
 };
-
-const words = (list: string) => list.split(" ");
-const list = (...spellings: readonly string[]) => [...new Set(spellings)].join(" ");
 
 /** What is left of a word before an ending that begins with a vowel or with వ: పదకొండ-వ, పద-వ, ఇరవయ్య-వ. */
 function stems(spellings: string): string {
