@@ -3,8 +3,16 @@ import { digitsRule } from "./digit-runs.ts";
 import { buildLexicon, type Lexicon } from "./lexicon.ts";
 import { follows, type Match, MEASURES, type Place, spokenNumber } from "./match.ts";
 import { moneyRule } from "./money.ts";
-import { cardinalRule, fractionRule, ordinalRule, percentRule, rowRule } from "./plain-numbers.ts";
-import { panRule, vehicleRule } from "./plates.ts";
+import {
+  cardinalRule,
+  fractionRule,
+  ordinalRule,
+  percentRule,
+  pointFirstRule,
+  rowRule,
+} from "./plain-numbers.ts";
+import { bankCodeRule, panRule, vehicleRule } from "./plates.ts";
+import { hundredsRule, rangeRule } from "./ranges.ts";
 import { TABLES } from "./tables.ts";
 import { timeRule } from "./times.ts";
 import type { WrittenChange, WrittenOptions } from "./types.ts";
@@ -15,12 +23,16 @@ const RULES: readonly ((place: Place, at: number) => Match | undefined)[] = [
   oldFigureRule,
   vehicleRule,
   panRule,
+  bankCodeRule,
   digitsRule,
   idiomRule,
   dateRule,
   timeRule,
+  rangeRule,
+  hundredsRule,
   moneyRule,
   percentRule,
+  pointFirstRule,
   fractionRule,
   yearRule,
   rowRule,

@@ -49,7 +49,10 @@ function dayFirst(place: Place, at: number): Match | undefined {
   const isAmbiguous = month.roles.has("company");
   if (isAmbiguous && !year && !day.isOrdinal && (day.value < 10 || !endsPhrase(place, monthAt + 1)))
     return undefined;
-  const text = `${day.value} ${month.raw}`;
+  const hasOf = monthAt > day.end;
+  const text = hasOf
+    ? `${day.value}${ordinalEnding(place, day)} ${place.words[day.end]?.raw} ${month.raw}`
+    : `${day.value} ${month.raw}`;
   return date(place, {
     from: at,
     end: monthAt + 1,
@@ -59,6 +62,10 @@ function dayFirst(place: Place, at: number): Match | undefined {
     year,
     yearAt: monthAt + 1,
   });
+}
+
+function ordinalEnding({ lexicon }: Place, day: SpokenNumber): string {
+  return day.isOrdinal ? (lexicon.ordinalFigure?.(day.value) ?? day.ending) : "";
 }
 
 /** Reports whether a sentence or its part ends here: a verb follows "ten may", and mostly nothing follows a date. */
@@ -145,6 +152,20 @@ function date(place: Place, parts: DateParts): Match {
 
 /** A year that is said in pairs: "nineteen eighty four". */
 export function yearRule(place: Place, at: number): Match | undefined {
+  return decade(place, at) ?? pairOfDigits(place, at);
+}
+
+/** Writes "nineteen sixties". The sixties alone stay. */
+function decade(place: Place, at: number): Match | undefined {
+  const century = spokenNumber(place, at);
+  if (!isWhole(century) || century.value < 10 || century.value > 20 || century.isOrdinal) return undefined;
+  const word = follower(place, century.end);
+  if (word?.decade === undefined) return undefined;
+  const text = `${century.value * 100 + word.decade}s`;
+  return { from: at, end: century.end + 1, text, kind: "year", value: text };
+}
+
+function pairOfDigits(place: Place, at: number): Match | undefined {
   const year = yearAt(place, at);
   if (!year?.isPair) return undefined;
   const [first, second] = [Math.floor(year.value / 100), year.value % 100];
@@ -154,6 +175,12 @@ export function yearRule(place: Place, at: number): Match | undefined {
   const isExact = first === 20 && second > 20 && second < 60 && second % 5 !== 0;
   const isPlausible = year.value >= 1000 && year.value < 2200;
   if (!isPlausible || !(isCued || isFar || isExact)) return undefined;
+  const next = year.ending === "" && follower(place, year.end) ? spokenNumber(place, year.end) : undefined;
+  // A financial year: "twenty twenty three twenty four".
+  if (isWhole(next) && next.value === (year.value + 1) % 100 && next.value >= 10) {
+    const text = `${year.value}-${next.value}${next.ending}`;
+    return { from: at, end: next.end, text, kind: "year", value: `${year.value}/${year.value + 1}` };
+  }
   return {
     from: at,
     end: year.end,

@@ -26,6 +26,15 @@ function pieceAt(
   return { end: number.end, digits: String(number.value), isSingle: false, repeats: false };
 }
 
+/** Reads "eight hundred" among digits: "one eight hundred two three". */
+function hundredAt(place: Place, at: number): ReturnType<typeof pieceAt> {
+  const digit = digitAt(place, at);
+  const part = follower(place, at + 1)?.parts[0];
+  const isAmongDigits = follower(place, at + 2) !== undefined && digitAt(place, at + 2) !== undefined;
+  if (digit === undefined || part?.type !== "scale" || part.value !== 100 || !isAmongDigits) return undefined;
+  return { end: at + 2, digits: `${digit}00`, isSingle: false, repeats: false };
+}
+
 function digitAt(place: Place, at: number): string | undefined {
   const word = place.words[at];
   const part = word?.parts.length === 1 ? word.parts[0] : undefined;
@@ -39,7 +48,7 @@ export function digitRunAt(place: Place, from: number): DigitRun | undefined {
   for (let at = from; at < place.words.length; ) {
     const gap = place.words[at]?.gap ?? "";
     if (at > from && !follower(place, at) && !/^,\s*$/u.test(gap)) break;
-    const piece = pieceAt(place, at);
+    const piece = (run.count > 0 ? hundredAt(place, at) : undefined) ?? pieceAt(place, at);
     if (!piece) break;
     run.digits += piece.digits;
     run.count += 1;

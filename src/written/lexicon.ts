@@ -21,6 +21,7 @@ export type Entry = {
   month?: number;
   letter?: string;
   denominator?: number;
+  decade?: number;
 };
 
 /** An ending. `shown`: what it looks like after a figure; undefined: as in the word. */
@@ -129,6 +130,8 @@ function addTable(entries: Map<string, Entry>, table: WrittenTable): void {
     put(list, (entry) => (entry.month ??= index + 1));
   for (const [value, list] of Object.entries(table.denominators ?? {}))
     put(list, (entry) => (entry.denominator ??= Number(value)));
+  for (const [value, list] of Object.entries(table.decades ?? {}))
+    put(list, (entry) => (entry.decade ??= Number(value)));
   for (const [letter, list] of Object.entries(table.letters ?? {}))
     put(list, (entry) => (entry.letter ??= letter));
   for (const role of ROLES) put(table.roles?.[role], (entry) => entry.roles.add(role));

@@ -19,7 +19,7 @@ export function moneyRule(place: Place, at: number): Match | undefined {
 
 function amountFirst(place: Place, at: number): Match | undefined {
   const number = spokenNumber(place, at);
-  if (!number || number.isOrdinal || number.ending !== "") return undefined;
+  if (!number || number.isOrdinal || number.ending !== "" || number.decimals?.includes(".")) return undefined;
   const word = follower(place, number.end);
   const currency = word && CURRENCIES.find((each) => word.roles.has(each.role));
   if (!word || !currency) return undefined;
@@ -50,9 +50,16 @@ function smallAt(
   )
     return undefined;
   const word = follower(place, number.end);
+  // "two dollars fifty", where the sentence ends.
+  if (number.value >= 10 && endsPart(place, number.end) && from === at) return number;
   return word?.roles.has(currency.small)
     ? { value: number.value, end: number.end + 1, ending: word.ending }
     : undefined;
+}
+
+function endsPart({ words }: Place, at: number): boolean {
+  const word = words[at];
+  return word === undefined || !/^\s+$/u.test(word.gap);
 }
 
 function wordFirst(place: Place, at: number): Match | undefined {

@@ -51,10 +51,11 @@ export function numberAt(words: readonly Word[], from: number): SpokenNumber | u
       joinsAfterAnd(words[at + 1])
     )
       continue;
-    if (word.roles.has("point") && end === at && at > from && decimals === undefined && !state.isMixed) {
+    if (word.roles.has("point") && end === at && at > from && !state.isMixed) {
       const fraction = decimalsAt(words, at + 1);
       if (!fraction) break;
-      decimals = fraction.digits;
+      // "version three point two point one"
+      decimals = decimals === undefined ? fraction.digits : `${decimals}.${fraction.digits}`;
       [at, end, ending] = [fraction.end - 1, fraction.end, fraction.ending];
       if (ending !== "") break;
       continue;
@@ -182,14 +183,14 @@ function withCoefficient(kept: Term[], coefficient: number, scale: number): Stat
 /** "two point five lakh": the value, without a rounding error. */
 function scaledDecimal(state: State, decimals: string, parts: readonly Part[]): State | undefined {
   const [part] = parts;
-  if (parts.length !== 1 || part?.type !== "scale") return undefined;
+  if (parts.length !== 1 || part?.type !== "scale" || decimals.includes(".")) return undefined;
   const whole = state.terms.reduce((sum, term) => sum + term.value, 0);
   const value = Math.round(Number(`${whole}.${decimals}`) * part.value * 1e4) / 1e4;
   return { terms: [{ value, below: 1 }], lead: undefined, isMixed: true, hasScale: true };
 }
 
 /** Reads the digits after the point: one by one, or a number of two digits. */
-function decimalsAt(
+export function decimalsAt(
   words: readonly Word[],
   from: number,
 ): { digits: string; end: number; ending: string } | undefined {

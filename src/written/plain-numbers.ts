@@ -1,10 +1,20 @@
 import { figure, plainNumber } from "./figures.ts";
 import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
-import type { SpokenNumber } from "./numbers.ts";
+import { decimalsAt, type SpokenNumber } from "./numbers.ts";
 import type { Role, WrittenKind } from "./types.ts";
 
 const exact = (number: SpokenNumber) =>
   number.decimals === undefined ? plainNumber(number.value) : `${number.value}.${number.decimals}`;
+
+/** Writes "point five percent", whose zero is not said. */
+export function pointFirstRule(place: Place, at: number): Match | undefined {
+  if (!place.words[at]?.roles.has("point") || !follower(place, at + 1)) return undefined;
+  const fraction = decimalsAt(place.words, at + 1);
+  const word = fraction && fraction.ending === "" ? follower(place, fraction.end) : undefined;
+  if (!fraction || !word?.roles.has("percent")) return undefined;
+  const value = `0.${fraction.digits}`;
+  return { from: at, end: fraction.end + 1, text: `${value}%${word.ending}`, kind: "percent", value };
+}
 
 /** Writes percent: "fifty percent" is 50%, and so is "percent fifty" in languages that say so. */
 export function percentRule(place: Place, at: number): Match | undefined {

@@ -1,5 +1,6 @@
 import { digitRunAt } from "./digit-runs.ts";
 import { follower, type Match, type Place, spokenNumber } from "./match.ts";
+import type { Word } from "./words.ts";
 
 /** States and union territories of the plates of Indian vehicles (Central Motor Vehicles Rules, with older codes). */
 const STATES = new Set(
@@ -15,13 +16,24 @@ function lettersAt(place: Place, from: number, most: number): { letters: string;
   for (; at < place.words.length && letters.length < most; at += 1) {
     const word = at === from ? place.words[at] : follower(place, at);
     if (!word) break;
-    const next = /^[A-Z]{1,5}$/u.test(word.raw)
-      ? word.raw
-      : (word.letter ?? (/^[a-z]$/u.test(word.raw) ? word.raw.toUpperCase() : ""));
+    const next = spelledLetters(word);
     if (next === "" || letters.length + next.length > most) break;
     letters += next;
   }
   return letters === "" ? undefined : { letters, end: at };
+}
+
+/** Small words that are no letters of a plate. */
+const SHORT_WORDS = new Set(
+  "an as at am be by cm do gb go he hp if in is it kg km la mb me ml mm my no of on or pm so to up us we".split(
+    " ",
+  ),
+);
+
+function spelledLetters({ raw, letter }: Word): string {
+  if (/^[A-Z]{1,5}$/u.test(raw)) return raw;
+  if (letter !== undefined) return letter;
+  return /^[a-z]{1,2}$/u.test(raw) && !SHORT_WORDS.has(raw) ? raw.toUpperCase() : "";
 }
 
 /** Reads digits that are said one by one or in pairs, at most so many. */
@@ -63,4 +75,14 @@ export function panRule(place: Place, at: number): Match | undefined {
   if (!last) return undefined;
   const text = head.letters + digits.digits + last.letters;
   return { from: at, end: last.end, text, kind: "pan", value: text };
+}
+
+/** The code of a branch of a bank (IFSC): four letters and seven digits. */
+export function bankCodeRule(place: Place, at: number): Match | undefined {
+  const bank = lettersAt(place, at, 4);
+  if (bank?.letters.length !== 4) return undefined;
+  const digits = plateDigits(place, bank.end, 7);
+  if (digits?.digits.length !== 7) return undefined;
+  const text = bank.letters + digits.digits;
+  return { from: at, end: digits.end, text, kind: "digits", value: text };
 }

@@ -3,56 +3,57 @@ import { foldWord } from "./fold.ts";
 import { follower, follows, type Match, MEASURES, type Place, precedes, spokenNumber } from "./match.ts";
 import type { SpokenNumber } from "./numbers.ts";
 
-/** Times of the day: "quarter to ten", "साढ़े चार बजे", "ten thirty am". */
+/** Writes times of the day: "quarter to ten", "साढ़े चार बजे", "ten thirty am". */
 export function timeRule(place: Place, at: number): Match | undefined {
   return pastOrTo(place, at) ?? clock(place, at);
 }
 
-/** "quarter to ten", "half past four", "ten minutes past five". */
+/** Reads "quarter to ten", "half past four", "ten minutes past five". */
 function pastOrTo(place: Place, at: number): Match | undefined {
-  const word = place.words[at];
-  if (!word) return undefined;
-  const named = word.roles.has("half") ? 30 : word.roles.has("quarter") ? 15 : undefined;
-  const number = named === undefined ? spokenNumber(place, at) : undefined;
-  const minutes = named ?? (isClockNumber(number, 59) ? number.value : undefined);
-  if (minutes === undefined) return undefined;
-  let next = number?.end ?? at + 1;
-  const saysMinutes = follows(place, next, "minutes");
-  if (saysMinutes) next += 1;
-  const isTo = follows(place, next, "to");
-  if (!isTo && !follows(place, next, "past")) return undefined;
-  const hour = follower(place, next + 1) && spokenNumber(place, next + 1);
-  if (!isClockNumber(hour, 12) || hour.value === 0 || follows(place, hour.end, "percent", "rupees", "unit"))
-    return undefined;
-  const isTime =
-    named !== undefined ||
-    saysMinutes ||
-    !isTo ||
-    precedes(place, at, 1, "time_cue") ||
-    follows(place, hour.end, "oclock", "day_half");
-  if (!isTime || (named === 30 && isTo)) return undefined;
+  const hasArticle = (place.words[at]?.roles.has("article") ?? false) && follows(place, at + 1, "quarter");
+  const from = hasArticle ? at + 1 : at;
+  const minutes = minutesBefore(place, from);
+  if (!minutes) return undefined;
+  const isTo = follows(place, minutes.end, "to");
+  if (!isTo && !follows(place, minutes.end, "past")) return undefined;
+  const hour = follower(place, minutes.end + 1) && spokenNumber(place, minutes.end + 1);
+  if (!isClockNumber(hour, 12) || hour.value === 0 || follows(place, hour.end, ...COUNTED)) return undefined;
+  const saysTime = precedes(place, at, 1, "time_cue") || follows(place, hour.end, "oclock", "day_half");
+  if (!(minutes.isSure || !isTo || saysTime)) {
+    // "ten to six" is a time or a range that falls.
+    return minutes.value > hour.value ? { from: at, end: hour.end } : undefined;
+  }
+  if (minutes.value === 30 && isTo) return undefined;
   const whole = isTo ? (hour.value === 1 ? 12 : hour.value - 1) : hour.value;
-  return time(at, hour.end, whole, isTo ? 60 - minutes : minutes, hour.ending);
+  return time(at, hour.end, whole, isTo ? 60 - minutes.value : minutes.value, hour.ending);
+}
+
+const COUNTED = ["percent", "rupees", "dollars", "unit", "range"] as const;
+
+/** Reads the minutes before "to" and "past". `isSure`: they cannot be anything else. */
+function minutesBefore(
+  place: Place,
+  at: number,
+): { value: number; end: number; isSure: boolean } | undefined {
+  const word = place.words[at];
+  if (word?.roles.has("half")) return { value: 30, end: at + 1, isSure: true };
+  if (word?.roles.has("quarter")) return { value: 15, end: at + 1, isSure: true };
+  const number = spokenNumber(place, at);
+  if (!isClockNumber(number, 59) || number.value === 0 || number.isBareScale) return undefined;
+  const isSure = follows(place, number.end, "minutes");
+  return { value: number.value, end: isSure ? number.end + 1 : number.end, isSure };
 }
 
 function clock(place: Place, at: number): Match | undefined {
+  const isCued = precedes(place, at, 1, "time_cue");
   const hour = spokenNumber(place, at);
-  if (
-    !hour ||
-    hour.isOrdinal ||
-    hour.isBareScale ||
-    hour.decimals !== undefined ||
-    hour.value >= 25 ||
-    hour.value < 0.75
-  )
+  if (!hour || hour.isOrdinal || hour.isBareScale || hour.decimals !== undefined || hour.value >= 25)
     return undefined;
   const hasClockEnding = hour.ending !== "" && place.lexicon.clockEndings.has(foldWord(hour.ending));
-  const isCued = precedes(place, at, 1, "time_cue");
   const saysClock = hasClockEnding || follows(place, hour.end, "oclock", "day_half");
-  if (saysClock || (isCued && hour.isMixed && !follows(place, hour.end, ...MEASURES)))
-    return fromHours(at, hour);
-  if (hour.isMixed || hour.ending !== "") return undefined;
-  return hourAndMinutes(place, at, hour, isCued);
+  const isMixedTime = isCued && hour.isMixed && !follows(place, hour.end, ...MEASURES);
+  if (hour.value >= 0.75 && (saysClock || isMixedTime)) return fromHours(at, hour);
+  return hour.isMixed || hour.ending !== "" ? undefined : hourAndMinutes(place, at, isCued);
 }
 
 function fromHours(at: number, hour: SpokenNumber): Match | undefined {
@@ -70,19 +71,61 @@ function fromHours(at: number, hour: SpokenNumber): Match | undefined {
   return time(at, hour.end, whole === 0 ? 12 : whole, minutes, hour.ending);
 }
 
-/** "ten thirty am", "at ten thirty", "five oh five". */
-function hourAndMinutes(place: Place, at: number, hour: SpokenNumber, isCued: boolean): Match | undefined {
+/** Writes "ten thirty am", "at ten thirty", "five oh five pm", "nine thirty to six thirty". */
+function hourAndMinutes(place: Place, at: number, isCued: boolean): Match | undefined {
+  const pair = pairAt(place, at);
+  if (!pair) return undefined;
+  const text = clockText(pair);
+  const value = isoTime(pair);
+  if (follows(place, pair.end, "hours")) {
+    const padded = pair.isPadded ? value : text;
+    return { from: at, end: pair.end, text: padded, kind: "time", value };
+  }
+  // Later hours than twelve are said with "hours" or o'clock; "nineteen thirty nine to nineteen forty five" are years.
+  const until =
+    pair.hours > 12
+      ? undefined
+      : follows(place, pair.end, "range") && follower(place, pair.end + 1)
+        ? pairAt(place, pair.end + 1)
+        : undefined;
+  if (until) {
+    const between = place.text.slice(place.words[pair.end - 1]?.end, place.words[pair.end + 1]?.start);
+    return {
+      from: at,
+      end: until.end,
+      text: text + between + clockText(until),
+      kind: "time",
+      value: `${value}/${isoTime(until)}`,
+    };
+  }
+  const saysHalf = follows(place, pair.end, "day_half", "oclock");
+  if (
+    !saysHalf &&
+    (!isCued || pair.hours > 12 || follows(place, pair.end, ...MEASURES) || pair.minutes % 5 !== 0)
+  )
+    return undefined;
+  return { from: at, end: pair.end, text, kind: "time", value };
+}
+
+type Pair = { hours: number; minutes: number; end: number; ending: string; isPadded: boolean };
+
+/** Reads an hour and its minutes, said one after the other. */
+function pairAt(place: Place, at: number): Pair | undefined {
+  const isPadded = spokenNumber(place, at)?.value === 0 || (place.words[at]?.roles.has("zero") ?? false);
+  const hour = isPadded && follower(place, at + 1) ? spokenNumber(place, at + 1) : spokenNumber(place, at);
+  if (!isClockNumber(hour, 24) || hour.isMixed || hour.isBareScale || hour.ending !== "" || hour.value < 1)
+    return undefined;
   const isZero =
     follows(place, hour.end, "zero") ||
     (follower(place, hour.end) !== undefined && spokenNumber(place, hour.end)?.value === 0);
   const minutesAt = isZero ? hour.end + 1 : hour.end;
   const minutes = follower(place, minutesAt) && spokenNumber(place, minutesAt);
-  if (!isClockNumber(minutes, 59) || minutes.isDigit !== isZero || hour.value < 1) return undefined;
-  const saysHalf = follows(place, minutes.end, "day_half", "oclock");
-  if (!saysHalf && (!isCued || follows(place, minutes.end, ...MEASURES) || minutes.value % 5 !== 0))
-    return undefined;
-  return time(at, minutes.end, hour.value, minutes.value, minutes.ending);
+  if (!isClockNumber(minutes, 59) || minutes.isMixed || minutes.isDigit !== isZero) return undefined;
+  return { hours: hour.value, minutes: minutes.value, end: minutes.end, ending: minutes.ending, isPadded };
 }
+
+const clockText = ({ hours, minutes, ending }: Pair) => `${hours}:${twoDigits(minutes)}${ending}`;
+const isoTime = ({ hours, minutes }: Pair) => `${twoDigits(hours)}:${twoDigits(minutes)}`;
 
 function isClockNumber(number: SpokenNumber | undefined, most: number): number is SpokenNumber {
   return (

@@ -82,6 +82,8 @@ export type WrittenTable = {
   };
   /** Words for the parts of a whole, by how many they are: 4 for "fourths". Thirds and halves are not listed: they stay. */
   denominators?: Readonly<Record<number, string>>;
+  /** Decades after a century: 60 for "sixties". */
+  decades?: Readonly<Record<number, string>>;
   months?: readonly string[];
   /** The names of letters, as they are spelled out: A → "ए". */
   letters?: Readonly<Record<string, string>>;

@@ -17,6 +17,7 @@ export type Word = {
   month: number | undefined;
   letter: string | undefined;
   denominator: number | undefined;
+  decade: number | undefined;
   /** An ending that stays on the figure, as it was written. */
   ending: string;
   /** The word has figures already. */
@@ -164,6 +165,7 @@ function wordOf(entry: Entry | undefined, ending: string, isOrdinal: boolean, ha
     month: entry?.month,
     letter: entry?.letter,
     denominator: entry?.denominator,
+    decade: entry?.decade,
     ending,
     hasFigures,
   };

@@ -1,11 +1,11 @@
 import type { WrittenTable } from "../types.ts";
 
 const ones =
-  "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen";
+  "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen";
 
 /** English as it is spoken in India: lakh and crore beside million, "double nine", dates with the day first. */
 export const ENGLISH: WrittenTable = {
-  units: ones.split(" "),
+  units: ["zero nought naught", ...ones.split(" ")],
   openTens: {
     20: "twenty",
     30: "thirty",
@@ -62,6 +62,16 @@ export const ENGLISH: WrittenTable = {
     1000: "thousandth",
   },
   ordinalFigure: englishOrdinalEnding,
+  decades: {
+    20: "twenties",
+    30: "thirties",
+    40: "forties",
+    50: "fifties",
+    60: "sixties",
+    70: "seventies",
+    80: "eighties",
+    90: "nineties",
+  },
   denominators: {
     4: "fourth fourths quarter quarters",
     5: "fifth fifths",
@@ -93,14 +103,14 @@ export const ENGLISH: WrittenTable = {
     rupees: "rupees rupee rs",
     rupees_first: "rupees rs",
     paise: "paise paisa",
-    dollars: "dollars dollar",
+    dollars: "dollars dollar us_dollars us_dollar",
     cents: "cents cent",
     euros: "euros euro",
     pounds: "pounds_sterling",
     oclock: "o'clock oclock o_clock",
     day_half:
       "am pm a_m p_m in_the_morning in_the_evening in_the_afternoon in_the_night at_night noon midnight hrs ist",
-    time_cue: "at by around till until after before from since",
+    time_cue: "at by around about between it's it_is till until after before from since",
     to: "to",
     past: "past",
     half: "half",
@@ -123,7 +133,7 @@ export const ENGLISH: WrittenTable = {
     plus: "plus",
     minus: "minus",
     over: "by upon",
-    range: "to",
+    range: "to or",
     of: "of",
     year_cue: "in since year of during until till before after from by ad",
     code_cue: `code otp pin pincode pin_code passcode password account card cvv ifsc number numbers no roll ticket token reference
@@ -132,7 +142,7 @@ export const ENGLISH: WrittenTable = {
     aadhaar_cue: "aadhaar aadhar adhaar uid",
     pan_cue: "pan",
     vehicle_cue: "vehicle plate car bike truck",
-    label: `room page platform gate chapter section ward unit lesson exercise question step
+    label: `class standard grade terminal sector phase stage shop tower wing stall zone batch group division cabin ward article room page platform gate chapter section ward unit lesson exercise question step
       version part volume floor row seat line route bus counter table box track lane paragraph article clause rule
       schedule annexure number no`,
     house: "house flat plot door block apartment",
@@ -160,7 +170,7 @@ export const ENGLISH: WrittenTable = {
     ["one_and_half_a", "half of a whole, not a half more"],
     ["area_fifty_one ocean's_eleven chapter_eleven", "names"],
     ["high_five take_five give_me_five gimme_five", "gesture and pause"],
-    ["ten_on_ten", "full marks"],
+    ["ten_on_ten t_twenty", "full marks, and a form of cricket"],
     ["three_sixty three_sixty_degree", "all around"],
     ["four_twenty char_sau_bees", "a cheat, from the penal code's section"],
     ["seven_eleven nine_eleven twenty_twenty_vision", "names and days known by their figures"],
