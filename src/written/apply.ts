@@ -1,4 +1,4 @@
-import { dateRule, yearRule } from "./dates.ts";
+import { dateRule, dayRule, yearRule } from "./dates.ts";
 import { digitsRule } from "./digit-runs.ts";
 import { buildLexicon, type Lexicon } from "./lexicon.ts";
 import { follows, type Match, MEASURES, type Place, spokenNumber } from "./match.ts";
@@ -27,6 +27,7 @@ const RULES: readonly ((place: Place, at: number) => Match | undefined)[] = [
   digitsRule,
   idiomRule,
   dateRule,
+  dayRule,
   timeRule,
   rangeRule,
   hundredsRule,

@@ -104,7 +104,7 @@ function monthFirst(place: Place, at: number): Match | undefined {
 }
 
 /**
- * Reads the day after a month. Where a year begins with the word for a thousand alone, the day before it is no part of it:
+ * Reads the day after a month. Where a year begins with the word for a thousand alone, the day before it does not belong to it:
  * ஆகஸ்ட் பதினைந்து ஆயிரத்து தொள்ளாயிரத்து நாற்பத்தேழு.
  */
 function dayAfterMonth(place: Place, at: number): SpokenNumber | undefined {
@@ -150,6 +150,20 @@ function date(place: Place, parts: DateParts): Match {
   return { from, end: year.end, text, kind: "date", value: `${year.value}-${monthDay}` };
 }
 
+/** Writes the day before a word for days of the month: पाँच तारीख. */
+export function dayRule(place: Place, at: number): Match | undefined {
+  const day = spokenNumber(place, at);
+  if (!isDay(day) || day.isOrdinal || day.ending !== "" || !follows(place, day.end, "day_word"))
+    return undefined;
+  return {
+    from: at,
+    end: day.end,
+    text: String(day.value),
+    kind: "date",
+    value: `---${twoDigits(day.value)}`,
+  };
+}
+
 /** A year that is said in pairs: "nineteen eighty four". */
 export function yearRule(place: Place, at: number): Match | undefined {
   return decade(place, at) ?? pairOfDigits(place, at);
@@ -167,7 +181,9 @@ function decade(place: Place, at: number): Match | undefined {
 
 function pairOfDigits(place: Place, at: number): Match | undefined {
   const year = yearAt(place, at);
-  if (!year?.isPair) return undefined;
+  if (!year) return undefined;
+  const financial = financialYear(place, at, year);
+  if (financial || !year.isPair) return financial;
   const [first, second] = [Math.floor(year.value / 100), year.value % 100];
   const isCued = precedes(place, at, 2, "year_cue");
   // Two numbers that are near each other mean about so many, such as "fifteen twenty people".
@@ -175,12 +191,6 @@ function pairOfDigits(place: Place, at: number): Match | undefined {
   const isExact = first === 20 && second > 20 && second < 60 && second % 5 !== 0;
   const isPlausible = year.value >= 1000 && year.value < 2200;
   if (!isPlausible || !(isCued || isFar || isExact)) return undefined;
-  const next = year.ending === "" && follower(place, year.end) ? spokenNumber(place, year.end) : undefined;
-  // A financial year: "twenty twenty three twenty four".
-  if (isWhole(next) && next.value === (year.value + 1) % 100 && next.value >= 10) {
-    const text = `${year.value}-${next.value}${next.ending}`;
-    return { from: at, end: next.end, text, kind: "year", value: `${year.value}/${year.value + 1}` };
-  }
   return {
     from: at,
     end: year.end,
@@ -188,4 +198,13 @@ function pairOfDigits(place: Place, at: number): Match | undefined {
     kind: "year",
     value: String(year.value),
   };
+}
+
+/** Writes the year from April to March: "twenty twenty three twenty four" is 2023-24. */
+function financialYear(place: Place, at: number, year: Year): Match | undefined {
+  const next = year.ending === "" && follower(place, year.end) ? spokenNumber(place, year.end) : undefined;
+  if (!isWhole(next) || next.value < 10 || next.value !== (year.value + 1) % 100) return undefined;
+  if (year.value < 1900 || year.value > 2100) return undefined;
+  const text = `${year.value}-${next.value}${next.ending}`;
+  return { from: at, end: next.end, text, kind: "year", value: `${year.value}/${year.value + 1}` };
 }

@@ -70,7 +70,7 @@ export function digitsRule(place: Place, at: number): Match | undefined {
   const from = hasPlus ? at + 1 : at;
   const run = hasPlus && !follower(place, from) ? undefined : digitRunAt(place, from);
   if (!run || (run.digits.length < 2 && !hasPlus)) return undefined;
-  const isCued = precedes(place, at, 6, ...CUES) || follows(place, run.end, ...CUES);
+  const isCued = precedes(place, at, 6, ...CUES) || isCuedAfter(place, run.end);
   if (!isCued && run.isSingle && isCounting(run.digits))
     return run.count < 3 ? undefined : { from: at, end: run.end };
   if (!isAccepted(place, at, run, isCued, hasPlus)) return undefined;
@@ -82,6 +82,15 @@ export function digitsRule(place: Place, at: number): Match | undefined {
     kind: kindOf(place, at, run.digits),
     value: (hasPlus ? "+" : "") + run.digits,
   };
+}
+
+/** Reports whether a word after the digits says what they are: "एक शून्य आठ पर कॉल करें". */
+function isCuedAfter(place: Place, end: number): boolean {
+  return (
+    follows(place, end, ...CUES) ||
+    follows(place, end + 1, "phone_cue") ||
+    follows(place, end + 2, "phone_cue")
+  );
 }
 
 function isAccepted(place: Place, at: number, run: DigitRun, isCued: boolean, hasPlus: boolean): boolean {

@@ -41,6 +41,8 @@ export type Lexicon = {
   ordinalFigure: ((value: number) => string) | undefined;
   ownDigits: string | undefined;
   clockEndings: ReadonlySet<string>;
+  /** The names of letters, for words such as एमएच. */
+  letterNames: ReadonlyMap<string, string>;
   /** Phrases in which nothing is rewritten. */
   idioms: ReadonlySet<string>;
   /** How many letters the longest idiom has that begins with a word. */
@@ -79,6 +81,13 @@ export function buildLexicon(table: WrittenTable): Lexicon {
     glued: table.glued && gluedParts(table),
     ordinalFigure: tables.find((each) => each.ordinalFigure)?.ordinalFigure,
     ownDigits: table.ownDigits,
+    letterNames: new Map(
+      tables.flatMap((each) =>
+        Object.entries(each.letters ?? {}).flatMap(([letter, names]) =>
+          spellingsOf(names).map((name) => [name, letter] as const),
+        ),
+      ),
+    ),
     idioms,
     idiomLengths,
     clockEndings: new Set(

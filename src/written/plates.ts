@@ -1,4 +1,5 @@
 import { digitRunAt } from "./digit-runs.ts";
+import type { Lexicon } from "./lexicon.ts";
 import { follower, type Match, type Place, spokenNumber } from "./match.ts";
 import type { Word } from "./words.ts";
 
@@ -16,7 +17,7 @@ function lettersAt(place: Place, from: number, most: number): { letters: string;
   for (; at < place.words.length && letters.length < most; at += 1) {
     const word = at === from ? place.words[at] : follower(place, at);
     if (!word) break;
-    const next = spelledLetters(word);
+    const next = spelledLetters(word, place.lexicon);
     if (next === "" || letters.length + next.length > most) break;
     letters += next;
   }
@@ -30,9 +31,27 @@ const SHORT_WORDS = new Set(
   ),
 );
 
-function spelledLetters({ raw, letter }: Word): string {
+function spelledLetters({ raw, key, letter, parts }: Word, { letterNames }: Lexicon): string {
   if (/^[A-Z]{1,5}$/u.test(raw)) return raw;
   if (letter !== undefined) return letter;
+  if (letterNames.size > 0 && parts.length === 0)
+    return joinedLetters(key, letterNames, 4) ?? lowerLetters(raw);
+  return lowerLetters(raw);
+}
+
+/** Divides a word such as एमएच into the names of at most so many letters. */
+function joinedLetters(key: string, names: ReadonlyMap<string, string>, most: number): string | undefined {
+  if (key === "") return "";
+  if (most === 0) return undefined;
+  for (let length = Math.min(key.length, 8); length > 0; length -= 1) {
+    const letter = names.get(key.slice(0, length));
+    const rest = letter === undefined ? undefined : joinedLetters(key.slice(length), names, most - 1);
+    if (rest !== undefined) return letter + rest;
+  }
+  return undefined;
+}
+
+function lowerLetters(raw: string): string {
   return /^[a-z]{1,2}$/u.test(raw) && !SHORT_WORDS.has(raw) ? raw.toUpperCase() : "";
 }
 
@@ -58,9 +77,9 @@ export function vehicleRule(place: Place, at: number): Match | undefined {
   if (!series || !number) return undefined;
   const text = [
     state.letters,
-    district.digits.padStart(2, "0"),
+    district.digits,
     series.letters,
-    number.digits.padStart(4, "0"),
+    number.digits,
   ].join(" ");
   return { from: at, end: number.end, text, kind: "vehicle", value: text.replaceAll(" ", "") };
 }

@@ -53,10 +53,28 @@ function clock(place: Place, at: number): Match | undefined {
   const saysClock = hasClockEnding || follows(place, hour.end, "oclock", "day_half");
   const isMixedTime = isCued && hour.isMixed && !follows(place, hour.end, ...MEASURES);
   if (hour.value >= 0.75 && (saysClock || isMixedTime)) return fromHours(at, hour);
-  return hour.isMixed || hour.ending !== "" ? undefined : hourAndMinutes(place, at, isCued);
+  if (hour.isMixed) return mixedRange(place, at, hour);
+  return hour.ending === "" ? hourAndMinutes(place, at, isCued) : undefined;
 }
 
-function fromHours(at: number, hour: SpokenNumber): Match | undefined {
+/** Reads "साढ़े नौ से साढ़े पाँच": a range that falls is of times. One that rises may be of anything, and stays. */
+function mixedRange(place: Place, at: number, low: SpokenNumber): Match | undefined {
+  if (low.value >= 13 || low.ending !== "" || !follows(place, low.end, "range")) return undefined;
+  const high = follower(place, low.end + 1) && spokenNumber(place, low.end + 1);
+  if (!high?.isMixed || high.value >= 13 || high.ending !== "" || follows(place, high.end, ...MEASURES))
+    return undefined;
+  if (high.value >= low.value) return { from: at, end: high.end };
+  const [from, until] = [fromHours(at, low), fromHours(high.from, high)];
+  const between = place.text.slice(place.words[low.end - 1]?.end, place.words[high.from]?.start);
+  return {
+    ...from,
+    end: high.end,
+    text: from.text + between + until.text,
+    value: `${from.value}/${until.value}`,
+  };
+}
+
+function fromHours(at: number, hour: SpokenNumber): TimeMatch {
   const whole = Math.floor(hour.value);
   const minutes = Math.round((hour.value - whole) * 60);
   if (minutes === 0) {
@@ -77,7 +95,7 @@ function hourAndMinutes(place: Place, at: number, isCued: boolean): Match | unde
   if (!pair) return undefined;
   const text = clockText(pair);
   const value = isoTime(pair);
-  if (follows(place, pair.end, "hours")) {
+  if (follows(place, pair.end, "hours") && isRailwayTime(pair)) {
     const padded = pair.isPadded ? value : text;
     return { from: at, end: pair.end, text: padded, kind: "time", value };
   }
@@ -106,6 +124,13 @@ function hourAndMinutes(place: Place, at: number, isCued: boolean): Match | unde
     return undefined;
   return { from: at, end: pair.end, text, kind: "time", value };
 }
+
+/** Reports whether a pair is a time before "hours": "fourteen twenty hours". "Ten twelve hours" is about so long. */
+function isRailwayTime({ hours, minutes, isPadded }: Pair): boolean {
+  return isPadded || (hours > 12 && (minutes < hours || minutes > hours + 5));
+}
+
+type TimeMatch = Match & { text: string; value: string };
 
 type Pair = { hours: number; minutes: number; end: number; ending: string; isPadded: boolean };
 
@@ -137,7 +162,7 @@ function isClockNumber(number: SpokenNumber | undefined, most: number): number i
   );
 }
 
-function time(from: number, end: number, hours: number, minutes: number, ending: string): Match {
+function time(from: number, end: number, hours: number, minutes: number, ending: string): TimeMatch {
   return {
     from,
     end,

@@ -144,6 +144,8 @@ export const ROLES = [
   "over",
   /** Between the ends of a range: "to", से. Both are then written alike. */
   "range",
+  /** What follows the number of a day: तारीख. */
+  "day_word",
   /** Between day and month: "of". */
   "of",
   /** Before a number that is a year: "in", "since", सन्. */

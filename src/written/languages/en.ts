@@ -162,6 +162,18 @@ export const ENGLISH: WrittenTable = {
     ["a_hundred_times a_thousand_times hundred_times thousand_times a_hundred_and_one", "very often"],
     ["one_in_a_million one_in_a_hundred a_million_dollar million_dollar_question", "rare, or very good"],
     ["hundred_percent_sure", "certainty"],
+    ["six_feet_under whole_nine_yards thousand_island sweet_sixteen twelfth_night", "idioms and titles"],
+    ["ten_commandments twelve_angry_men ocean's_twelve forty_thieves fifty_shades", "titles"],
+    ["one_eighty_turn a_one_eighty did_a_one_eighty one_eighty_degree", "all around"],
+    ["fifteen_minutes_of_fame dressed_to_the_nines ten_a_penny hang_ten twenty_questions", "idioms"],
+    [
+      "a_thousand_apologies a_million_thanks thanks_a_million a_hundred_thanks a_thousand_thanks",
+      "very much",
+    ],
+    [
+      "a_hundred_reasons a_hundred_things a_hundred_questions a_thousand_reasons a_thousand_questions",
+      "very many",
+    ],
     ["catch_twenty_two", "title of a book, idiom"],
     ["two_and_two_together", "to conclude"],
     ["eleventh_hour", "the last moment"],
