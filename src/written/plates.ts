@@ -75,12 +75,7 @@ export function vehicleRule(place: Place, at: number): Match | undefined {
   const series = lettersAt(place, district.end, 3);
   const number = plateDigits(place, series?.end ?? district.end, 4);
   if (!series || !number) return undefined;
-  const text = [
-    state.letters,
-    district.digits,
-    series.letters,
-    number.digits,
-  ].join(" ");
+  const text = [state.letters, district.digits, series.letters, number.digits].join(" ");
   return { from: at, end: number.end, text, kind: "vehicle", value: text.replaceAll(" ", "") };
 }
 
