@@ -8,7 +8,7 @@ import type { InstalledModel } from "../domain/model.ts";
 import { rawFormatOfName } from "../domain/raw-formats.ts";
 import type { Reading } from "../domain/reading.ts";
 import type { TranscriptionResult } from "../domain/result.ts";
-import type { ChannelMode, Mode, TranscriptionRequest } from "../domain/transcription.ts";
+import type { ChannelMode, Mode, Timestamps, TranscriptionRequest } from "../domain/transcription.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/open-engine.ts";
 import { peakMemoryOfChildren } from "../engine/workers/child-memory.ts";
@@ -18,7 +18,7 @@ import { newId } from "../lib/ids.ts";
 import { silentLog } from "../lib/log.ts";
 import { RegularFileError, statRegularFile } from "../lib/regular-file.ts";
 import { makeScratch, removeScratch } from "../lib/scratch.ts";
-import { type Format, renderResult } from "../pipeline/render.ts";
+import { type Format, renderResult, type TextOptions } from "../pipeline/render.ts";
 import { createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import type { RecognitionTools } from "../recognition/context.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
@@ -48,6 +48,8 @@ export type LocalRequest = {
   /** Bounds on the number of speakers. */
   speakers?: { minSpeakers?: number; maxSpeakers?: number };
   channelMode: ChannelMode;
+  /** Left out: `segment`. */
+  timestamps?: Timestamps;
   /** How the files are read. Left out: as they say themselves, and those without a header by their names. */
   reading?: Reading | undefined;
 };
@@ -71,7 +73,7 @@ export type LocalTranscriber = {
    */
   transcribe(plan: LocalPlan, file: string, onProgress: (done: number) => void): Promise<TranscriptionResult>;
   /** Renders a result of `transcribe`. */
-  render(plan: LocalPlan, result: TranscriptionResult, format: Format): string;
+  render(plan: LocalPlan, result: TranscriptionResult, format: Format, options?: TextOptions): string;
   /** Returns where the model runs, and the most memory that the engine's processes have had together. */
   usage(): { device: string; memoryBytes: number };
   /** Returns the code for this processor that the model uses; undefined before it has run. */
@@ -116,9 +118,14 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
   }
 
   return {
-    plan({ modelId, isDiarized, speakers = {}, reading, ...rest }) {
+    plan({ modelId, isDiarized, speakers = {}, reading, timestamps = "segment", ...rest }) {
       const diarization = isDiarized ? { diarization: speakers } : {};
-      const request = { ...rest, timestamps: "segment" as const, ...diarization };
+      const request = { ...rest, timestamps, ...diarization };
+      if (timestamps === "word" && !config.capabilities.word_timestamps)
+        throw new AppError("capability_unavailable", {
+          detail: "timestamps.word",
+          message: "Word times are switched off; set capabilities.word_timestamps = true in the config.",
+        });
       return { model: checkRequest({ models, config }, modelId, request), request, reading };
     },
 
@@ -126,14 +133,16 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
 
     transcribe,
 
-    render: (plan, result, format) =>
-      renderResult(result, format, {
-        id: newId("transcription", clock.now()),
-        model: plan.model.id,
-        version: plan.model.version,
-        mode: plan.request.mode,
-        timestamps: plan.request.timestamps,
-      }),
+    render: ({ model, request }, result, format, options) => {
+      const { mode, timestamps } = request;
+      const id = newId("transcription", clock.now());
+      return renderResult(
+        result,
+        format,
+        { id, model: model.id, version: model.version, mode, timestamps },
+        options,
+      );
+    },
 
     usage: () => ({
       device: engine.status().models[0]?.device ?? "cpu",

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { FINAL_STATES, TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
 import { toTranscription } from "../../http/console/views.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
-import { FORMATS, type Format, renderResult } from "../../pipeline/render.ts";
+import { FORMATS, type Format, renderResult, type TextOptions } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { registerMakeEvidence } from "../appliance/evidence.ts";
 import { readFormat } from "../frame/choices.ts";
@@ -14,6 +14,12 @@ import {
   withRangeOptions,
 } from "../frame/list-filters.ts";
 import { renderFields } from "../frame/output.ts";
+import {
+  addSubtitleOptions,
+  needsWordTimes,
+  type SubtitleOptions,
+  textOptionsOf,
+} from "../frame/subtitle-options.ts";
 import { openModels } from "../models/installed-models.ts";
 
 /** `shruti transcriptions …`: admins list, cancel and delete transcriptions of all projects. */
@@ -82,15 +88,18 @@ function registerList(transcriptions: Command, context: CliContext): void {
 }
 
 function registerShow(transcriptions: Command, context: CliContext): void {
-  transcriptions
+  const show = transcriptions
     .command("show")
     .description("everything that is known about one: states, chunks, means, money, webhook, acts")
     .argument("<id>")
-    .option("--format <format>", `its result as ${FORMATS.join(", ")}`, readFormat)
+    .option("--format <format>", `its result as ${FORMATS.join(", ")}`, readFormat);
+  addSubtitleOptions(show)
     .option("--json", "print JSON")
-    .action(async (id: string, options: { format?: Format; json?: true }) => {
-      if (options.format !== undefined && options.json)
+    .action(async (id: string, options: SubtitleOptions & { format?: Format; json?: true }) => {
+      const { format } = options;
+      if (format !== undefined && options.json)
         throw new CommandError("usage", "give --format for the result, or --json for the record, not both");
+      const textOptions = textOptionsOf(options, format ?? "");
       const { database } = await context.openServices();
       const [{ findTranscription }, { storyOf }, { renderStory, storyJson }] = await Promise.all([
         import("../../store/transcriptions.ts"),
@@ -99,7 +108,14 @@ function registerShow(transcriptions: Command, context: CliContext): void {
       ]);
       const row = findTranscription(database.store, id);
       if (!row) throw new CommandError("not_found", `there is no transcription ${id}`);
-      if (options.format !== undefined) return printResult(context, row, options.format);
+      if (format !== undefined) {
+        if (needsWordTimes(options, format) && row.timestamps !== "word")
+          throw new CommandError(
+            "conflict",
+            `the words of ${id} have no times: its timestamps are ${row.timestamps}`,
+          );
+        return printResult(context, row, format, textOptions);
+      }
       const story = storyOf(database.store, row, context.clock.now());
       if (options.json) return context.printJson({ ...toTranscription(row), ...storyJson(story) });
       const { error, object: _, ...fields } = toTranscription(row);
@@ -147,7 +163,12 @@ function registerRetry(transcriptions: Command, context: CliContext): void {
     });
 }
 
-async function printResult(context: CliContext, row: TranscriptionRow, format: Format): Promise<void> {
+async function printResult(
+  context: CliContext,
+  row: TranscriptionRow,
+  format: Format,
+  textOptions: TextOptions,
+): Promise<void> {
   const { database } = await context.openServices();
   const { findResult } = await import("../../store/results.ts");
   const result = findResult(database.store, row.id);
@@ -162,7 +183,7 @@ async function printResult(context: CliContext, row: TranscriptionRow, format: F
     mode: row.mode,
     timestamps: row.timestamps,
   };
-  context.io.out(renderResult(result, format, facts));
+  context.io.out(renderResult(result, format, facts, textOptions));
 }
 
 /** Opens only what cancelling and deleting need. A running server notices the change. */

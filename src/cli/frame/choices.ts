@@ -1,5 +1,12 @@
 import { type RawFormat, rawFormatOfMediaType } from "../../domain/raw-formats.ts";
-import { CHANNEL_MODES, type ChannelMode, MODES, type Mode } from "../../domain/transcription.ts";
+import {
+  CHANNEL_MODES,
+  type ChannelMode,
+  MODES,
+  type Mode,
+  TIMESTAMPS,
+  type Timestamps,
+} from "../../domain/transcription.ts";
 import { FORMATS, type Format } from "../../pipeline/render.ts";
 import { CommandError } from "./context.ts";
 
@@ -17,6 +24,12 @@ export function readChannelMode(text: string): ChannelMode {
   return channelMode;
 }
 
+export function readTimestamps(text: string): Timestamps {
+  const timestamps = TIMESTAMPS.find((known) => known === text);
+  if (!timestamps) throw new CommandError("usage", `the timestamps are ${TIMESTAMPS.join(", ")}`);
+  return timestamps;
+}
+
 /** Parses the media type of recordings without a header. */
 export function readMediaType(text: string): RawFormat {
   const format = rawFormatOfMediaType(text);
@@ -31,12 +44,13 @@ export function readMediaType(text: string): RawFormat {
 /** Parses a format. `text` is another name of `txt`. */
 export function readFormat(text: string): Format {
   const format = FORMATS.find((known) => known === text || (known === "txt" && text === "text"));
-  if (!format) throw new CommandError("usage", `there is no format ${text}; there are text, json, srt, vtt`);
+  if (!format)
+    throw new CommandError("usage", `there is no format ${text}; there are text, json, srt, vtt, ctm`);
   return format;
 }
 
 /** Formats of `shruti transcribe`: those of a result, and one line of JSON for each recording. */
-export const OUTPUT_FORMATS = ["text", "json", "jsonl", "srt", "vtt"] as const;
+export const OUTPUT_FORMATS = ["text", "json", "jsonl", "srt", "vtt", "ctm"] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 /** Parses a format of `shruti transcribe`. `txt` is another name of `text`. */

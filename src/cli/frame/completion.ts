@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { SCOPES } from "../../domain/api-key.ts";
-import { CHANNEL_MODES, MODES } from "../../domain/transcription.ts";
+import { CHANNEL_MODES, MODES, TIMESTAMPS } from "../../domain/transcription.ts";
 import { FORMATS } from "../../pipeline/render.ts";
 import { OUTPUT_FORMATS } from "./choices.ts";
 import { findCommand, isHidden, pathOf } from "./command-tree.ts";
@@ -11,6 +11,7 @@ import { TOPICS } from "./topics.ts";
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--mode": MODES,
   "--channel-mode": CHANNEL_MODES,
+  "--timestamps": TIMESTAMPS,
   "--scopes": SCOPES,
   "--format": FORMATS,
   "transcribe --format": OUTPUT_FORMATS,

@@ -284,7 +284,7 @@ describe("completion", () => {
     ["transcribe a.wav ", []],
     ["completion ", ["bash", "zsh", "fish"]],
     ["sing ", []],
-    ["transcribe a.wav --format ", ["text", "json", "jsonl", "srt", "vtt"]],
+    ["transcribe a.wav --format ", ["text", "json", "jsonl", "srt", "vtt", "ctm"]],
     ["transcribe --mode co", ["codemix"]],
     ["audit list --source s", ["server"]],
     ["help topics u", ["upgrade"]],

@@ -21,6 +21,7 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   transcribe: [
     ["print the words", "transcribe call.wav --language hi"],
     ["subtitles for a folder of recordings", "transcribe recordings --format srt --output subtitles"],
+    ["WebVTT with the time of each word", "transcribe call.wav --language hi --format vtt --word-times"],
   ],
   benchmark: [
     ["score two models on your recordings", "benchmark recordings --language hi --models large-v3,small"],

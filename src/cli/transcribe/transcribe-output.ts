@@ -10,7 +10,7 @@ import { type CliContext, CommandError } from "../frame/context.ts";
 import type { Input } from "./transcribe-inputs.ts";
 
 const EXTENSIONS: Record<OutputFormat, string> = {
-  ...{ text: "txt", json: "json", jsonl: "jsonl", srt: "srt", vtt: "vtt" },
+  ...{ text: "txt", json: "json", jsonl: "jsonl", srt: "srt", vtt: "vtt", ctm: "ctm" },
 };
 
 /** Where the transcripts go. */
@@ -122,7 +122,9 @@ export async function writeTranscript(
       : render(format === "text" ? "txt" : format);
   if (file === undefined) {
     const heading = isOneOfSeveral && format === "text" ? `==> ${input.name} <==\n` : "";
-    context.io.out(heading + (content.endsWith("\n") ? content : `${content}\n`));
+    // A file of words may have none.
+    const isWhole = content.endsWith("\n") || format === "ctm";
+    context.io.out(heading + (isWhole ? content : `${content}\n`));
     return;
   }
   makeFoldersBelow(folder ?? dirname(file), dirname(file));

@@ -1,9 +1,16 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { RawFormat } from "../../domain/raw-formats.ts";
-import { type DiarizationRequest, MODES, type Mode } from "../../domain/transcription.ts";
+import {
+  type DiarizationRequest,
+  MODES,
+  type Mode,
+  TIMESTAMPS,
+  type Timestamps,
+} from "../../domain/transcription.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { makeScratch, removeScratch } from "../../lib/scratch.ts";
+import type { TextOptions } from "../../pipeline/render.ts";
 import { wholeNumber } from "../frame/arguments.ts";
 import {
   OUTPUT_FORMATS,
@@ -12,10 +19,17 @@ import {
   readMediaType,
   readMode,
   readOutputFormat,
+  readTimestamps,
 } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { commandStyle } from "../frame/error-line.ts";
 import { openBatchProgress } from "../frame/progress.ts";
+import {
+  addSubtitleOptions,
+  needsWordTimes,
+  type SubtitleOptions,
+  textOptionsOf,
+} from "../frame/subtitle-options.ts";
 import { addDiarizationOption, diarizationOf } from "./diarization-option.ts";
 import { describeGaps, type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "./local-work.ts";
 import { findInputs, type Input, STANDARD_INPUT, spoolStandardInput } from "./transcribe-inputs.ts";
@@ -28,11 +42,12 @@ import {
 } from "./transcribe-output.ts";
 import { describeWarnings } from "./warning-texts.ts";
 
-type Options = {
+type Options = SubtitleOptions & {
   language: string;
   mode: Mode;
   model?: string;
   mediaType?: RawFormat;
+  timestamps?: Timestamps;
   diarization?: DiarizationRequest | true;
   channelMode: "mix" | "separate";
   format?: OutputFormat;
@@ -59,6 +74,11 @@ export function registerTranscribe(program: Command, context: CliContext): void 
       readMediaType,
     );
   addDiarizationOption(command)
+    .option(
+      "--timestamps <kind>",
+      `${TIMESTAMPS.join(", ")}; word needs capabilities.word_timestamps (default: segment, or word where it is needed)`,
+      readTimestamps,
+    )
     .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
     .option(
       "--format <format>",
@@ -70,10 +90,10 @@ export function registerTranscribe(program: Command, context: CliContext): void 
       "write one file for each into this folder, or one file such as call.srt, instead of standard output",
     )
     .option("--skip-existing", "leave out recordings whose file is in --output already")
-    .option("--jobs <n>", "recordings that are worked on side by side", wholeNumber(1, 64), 2)
-    .action(async (files: string[], options: Options) => {
-      await transcribe(context, files, options);
-    });
+    .option("--jobs <n>", "recordings that are worked on side by side", wholeNumber(1, 64), 2);
+  addSubtitleOptions(command).action(async (files: string[], options: Options) => {
+    await transcribe(context, files, options);
+  });
 }
 
 async function transcribe(context: CliContext, files: readonly string[], options: Options): Promise<void> {
@@ -84,6 +104,7 @@ async function transcribe(context: CliContext, files: readonly string[], options
     const spool = join(scratch ?? "", "standard-input");
     const inputs = await findInputs(files, spool, context.note);
     const destination = chooseDestination(inputs, options);
+    const textOptions = textOptionsOf(options, destination.format);
     const wanted = options.skipExisting
       ? inputs.filter((input) => !hasTranscript(destination, input))
       : inputs;
@@ -94,17 +115,28 @@ async function transcribe(context: CliContext, files: readonly string[], options
     const speakers = diarizationOf(options.diarization);
     const given = {
       ...{ model, language, mode, channelMode, isDiarized: speakers !== undefined },
+      timestamps: timestampsOf(options, destination.format),
       ...(speakers ? { speakers } : {}),
       ...(format ? { reading: { format } } : {}),
     };
     await withLocalTranscriber(context, given, async (transcriber, plan, config) => {
       if (wanted.some(({ name }) => name === STANDARD_INPUT))
         await spoolStandardInput(spool, config.limits.max_upload_bytes);
-      await transcribeAll({ context, transcriber, plan, destination, inputs: wanted, jobs: options.jobs });
+      const { jobs } = options;
+      await transcribeAll({ context, transcriber, plan, destination, textOptions, inputs: wanted, jobs });
     });
   } finally {
     if (scratch !== undefined) removeScratch(scratch);
   }
+}
+
+/** @throws CommandError `usage` for timestamps without which the format has nothing to write */
+function timestampsOf(options: Options, format: OutputFormat): Timestamps {
+  const needsWords = needsWordTimes(options, format);
+  const { timestamps = needsWords ? "word" : "segment" } = options;
+  if (needsWords && timestamps !== "word")
+    throw new CommandError("usage", `${format} with the times of words needs --timestamps word`);
+  return timestamps;
 }
 
 type Work = {
@@ -112,12 +144,14 @@ type Work = {
   transcriber: LocalTranscriber;
   plan: LocalPlan;
   destination: Destination;
+  textOptions: TextOptions;
   inputs: readonly Input[];
   jobs: number;
 };
 
 /** Works on several recordings side by side, and prints each when it and those before it are done. */
-async function transcribeAll({ context, transcriber, plan, destination, inputs, jobs }: Work): Promise<void> {
+async function transcribeAll(work: Work): Promise<void> {
+  const { context, transcriber, plan, destination, textOptions, inputs, jobs } = work;
   const isOneOfSeveral = inputs.length > 1;
   const progress = openBatchProgress(
     context.io,
@@ -131,7 +165,7 @@ async function transcribeAll({ context, transcriber, plan, destination, inputs, 
       const result = await transcriber.transcribe(plan, input.path, (done) => progress.update(index, done));
       return async () => {
         await writeTranscript(context, destination, input, isOneOfSeveral, (format) =>
-          transcriber.render(plan, result, format),
+          transcriber.render(plan, result, format, { ...textOptions, name: input.target }),
         );
         for (const warning of describeWarnings(result)) context.note(`warning: ${input.name}: ${warning}`);
         if (result.gaps.length > 0) failed++;

@@ -132,7 +132,8 @@ export function checkRequest(
     ["channel_mode.separate", request.channelMode === "separate"],
   ];
   for (const [name, isAsked] of asked) {
-    if (isAsked && capabilities[name] !== "available") throw unavailable(name);
+    if (isAsked && capabilities[name] !== "available")
+      throw unavailable(name, `The model ${model.id} does not have this capability.`);
   }
   const language = model.languages.find(({ code }) => code === request.language);
   if (!language) throw models.unsupportedLanguage(model, request.language);
@@ -140,7 +141,8 @@ export function checkRequest(
   return model;
 }
 
-const unavailable = (detail: Capability) => new AppError("capability_unavailable", { detail });
+const unavailable = (detail: Capability, message?: string) =>
+  new AppError("capability_unavailable", { detail, ...(message === undefined ? {} : { message }) });
 
 /**
  * Finds what was accepted under a key.
