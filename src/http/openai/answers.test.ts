@@ -20,7 +20,7 @@ test.each(["json", "verbose_json", "diarized_json"] as const)(
       if (!isOver) setImmediate(count);
     };
     setImmediate(count);
-    const answer = await answerOf({ transcription, result }, format);
+    const answer = await answerOf({ transcription, result }, format, new Set(["segment"]));
     isOver = true;
     const written = await answer.text();
     const body = JSON.parse(written) as { text: string; segments?: { text: string }[] };

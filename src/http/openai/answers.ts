@@ -1,4 +1,4 @@
-import type { Segment, TranscriptionResult } from "../../domain/result.ts";
+import type { Segment, TranscriptionResult, Word } from "../../domain/result.ts";
 import { compressionRatio } from "../../lib/compression.ts";
 import { inSlices } from "../../lib/in-slices.ts";
 import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
@@ -6,7 +6,14 @@ import { toSeconds } from "../../lib/time.ts";
 import { textPieces } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { languageNameOf } from "./languages.ts";
-import type { OpenAiDiarizedSegment, OpenAiSegment, OpenAiTranscription, ResponseFormat } from "./schemas.ts";
+import type { Granularity } from "./parameters.ts";
+import type {
+  OpenAiDiarizedSegment,
+  OpenAiSegment,
+  OpenAiTranscription,
+  OpenAiWord,
+  ResponseFormat,
+} from "./schemas.ts";
 
 export type Found = { transcription: TranscriptionRow; result: TranscriptionResult };
 
@@ -14,12 +21,16 @@ export type Found = { transcription: TranscriptionRow; result: TranscriptionResu
 const LEAST_CONFIDENCE = 1e-6;
 
 /** Makes the answer of a finished transcription in one of OpenAI's formats. Other requests are served meanwhile. */
-export async function answerOf({ transcription, result }: Found, format: ResponseFormat): Promise<Response> {
+export async function answerOf(
+  { transcription, result }: Found,
+  format: ResponseFormat,
+  granularities: ReadonlySet<Granularity>,
+): Promise<Response> {
   switch (format) {
     case "json":
       return jsonResponse(plainBody(result));
     case "verbose_json":
-      return jsonResponse(await verboseBody(transcription.language, result));
+      return jsonResponse(await verboseBody(transcription.language, result, granularities));
     case "diarized_json":
       return jsonResponse(await diarizedBody(result));
     case "text":
@@ -46,17 +57,32 @@ function plainBody({ text, durationMs }: TranscriptionResult): OpenAiTranscripti
   return { text, usage: usageOf(durationMs) };
 }
 
-async function verboseBody(language: string, result: TranscriptionResult): Promise<OpenAiTranscription> {
+async function verboseBody(
+  language: string,
+  result: TranscriptionResult,
+  granularities: ReadonlySet<Granularity>,
+): Promise<OpenAiTranscription> {
   const { text, durationMs, segments } = result;
   return {
     task: "transcribe",
     language: languageNameOf(language),
     duration: toSeconds(durationMs),
     text,
-    segments: await inSlices(segments, (slice) => slice.map(toSegment)),
+    ...(granularities.has("word")
+      ? { words: await inSlices(segments, (slice) => slice.flatMap(({ words = [] }) => words.map(toWord))) }
+      : {}),
+    ...(granularities.has("segment")
+      ? { segments: await inSlices(segments, (slice) => slice.map(toSegment)) }
+      : {}),
     usage: usageOf(durationMs),
   };
 }
+
+const toWord = ({ text, startMs, endMs }: Word): OpenAiWord => ({
+  word: text,
+  start: toSeconds(startMs),
+  end: toSeconds(endMs),
+});
 
 async function diarizedBody(result: TranscriptionResult): Promise<OpenAiTranscription> {
   const { text, durationMs, segments } = result;

@@ -28,12 +28,20 @@ export type Wanted = {
   modelId: string | undefined;
   request: TranscriptionRequest;
   format: ResponseFormat;
+  /** What has times in `verbose_json`. */
+  granularities: ReadonlySet<Granularity>;
   isStream: boolean;
   /** Parameters that were ignored because an admin allows it, sorted. */
   ignored: string[];
 };
 
 type OpenAiConfig = Config["openai"];
+
+const GRANULARITIES = ["segment", "word"] as const;
+export type Granularity = (typeof GRANULARITIES)[number];
+
+/** Reports whether a model, or without an ID the one for the language, can time words, and may. */
+export type CanTimeWords = (modelId: string | undefined, language: string) => boolean;
 
 /** Members of the parameters that are objects. A form carries each as a field, such as `chunking_strategy[type]`. */
 const MEMBERS: Record<string, readonly string[]> = {
@@ -71,7 +79,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   timestamp_granularities: {
     isHarmless: (value) => value.split("\n").every((word) => word === "segment" || word === ""),
-    reason: "timestamp_granularities must be segment: words have no times yet.",
+    reason: "timestamp_granularities must be segment: words have no times with this model.",
   },
   include: {
     isHarmless: (value) => value === "",
@@ -102,17 +110,28 @@ export const PARAMETERS: ReadonlySet<string> = new Set([...UNDERSTOOD, ...LISTS]
 /**
  * Reads a form of OpenAI's audio API. Each parameter is honoured, harmless, ignored by the admin's leave, or refused.
  *
+ * @param canTimeWords undefined: words never have times
  * @throws AppError `unknown_parameter`, `capability_unavailable`, `invalid_request` (also for an unknown model);
  *   `audio_too_large` for a part that was cut off
  */
-export function wantedOf(form: ReceivedForm, config: OpenAiConfig, models: ModelNames): Wanted {
+export function wantedOf(
+  form: ReceivedForm,
+  config: OpenAiConfig,
+  models: ModelNames,
+  canTimeWords: CanTimeWords | undefined,
+): Wanted {
   const ignorable = new Set(config.ignored_parameters.map(parameterOf));
   const ignored = new Set<string>();
   const names = new Set(form.names.map(parameterOf));
-  for (const name of names) {
-    if (READ.has(name) || isHarmless(form, name)) continue;
+  const leaveOut = (name: string) => {
     if (!ignorable.has(name)) throw refusalOf(name);
     ignored.add(name);
+  };
+  const granularities = canTimeWords && granularitiesOf(form);
+  for (const name of names) {
+    if (READ.has(name) || isHarmless(form, name)) continue;
+    // Whether words can have times depends on the model, which is read last.
+    if (name !== "timestamp_granularities" || !granularities) leaveOut(name);
   }
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });
   const { fault } = form;
@@ -129,7 +148,31 @@ export function wantedOf(form: ReceivedForm, config: OpenAiConfig, models: Model
     ...(format === "diarized_json" ? { diarization: {} } : {}),
   };
   const modelId = models.idOf(form.fields.get("model"));
-  return { modelId, request, format, isStream, ignored: [...ignored].sort() };
+  const wanted = { modelId, request, format, granularities: ONLY_SEGMENTS, isStream };
+  const done = () => ({ ignored: [...ignored].sort() });
+  if (!canTimeWords || !granularities?.has("word")) return { ...wanted, ...done() };
+  if (!canTimeWords(modelId, request.language)) leaveOut("timestamp_granularities");
+  else if (format === "verbose_json")
+    return { ...wanted, granularities, request: { ...request, timestamps: "word" }, ...done() };
+  else if (ignorable.has("timestamp_granularities")) ignored.add("timestamp_granularities");
+  else throw new AppError("invalid_request", NEEDS_VERBOSE);
+  return { ...wanted, ...done() };
+}
+
+const NEEDS_VERBOSE = {
+  detail: "timestamp_granularities",
+  message: "timestamp_granularities with word needs response_format verbose_json.",
+};
+const ONLY_SEGMENTS: ReadonlySet<Granularity> = new Set(["segment"]);
+
+/** Reads what is to have times; undefined: it names something else. */
+function granularitiesOf(form: ReceivedForm): ReadonlySet<Granularity> | undefined {
+  const named = [...form.fields]
+    .filter(([field]) => field === "timestamp_granularities" || field === "timestamp_granularities[]")
+    .flatMap(([, value]) => value.split("\n"))
+    .filter((value) => value !== "");
+  const known = named.map((value) => GRANULARITIES.find((each) => each === value));
+  return known.includes(undefined) ? undefined : new Set(known as Granularity[]);
 }
 
 /** What a request cannot choose. */

@@ -1,6 +1,7 @@
 import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
+import { isSwitchedOn } from "../../services/models/model-description.ts";
 import {
   type Admitted,
   type Attendance,
@@ -14,7 +15,14 @@ import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { answerOf } from "./answers.ts";
 import { createModelNames, toModel } from "./model-names.ts";
-import { ignoredFieldsOf, LIST_FIELDS, MAX_FIELD_BYTES, type Wanted, wantedOf } from "./parameters.ts";
+import {
+  type CanTimeWords,
+  ignoredFieldsOf,
+  LIST_FIELDS,
+  MAX_FIELD_BYTES,
+  type Wanted,
+  wantedOf,
+} from "./parameters.ts";
 import { OpenAiForm, OpenAiModel, OpenAiModelList, OpenAiTranscription } from "./schemas.ts";
 import { streamText } from "./stream.ts";
 
@@ -91,7 +99,7 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver) {
       async ({ caller, request }) => {
         const key = idempotencyKeyOf(request);
         return receive(request, caller, form, async (received, path, attendance) => {
-          const wanted = wantedOf(received, openaiFor(deps, caller), names);
+          const wanted = wantedOf(received, openaiFor(deps, caller), names, wordTimesOf(deps));
           const order = orderOf(deps, received, path, wanted);
           const admitted = await deps.synchronous.admit(caller, { ...order, key }, attendance);
           const response = await respond(deps, caller, wanted, admitted, attendance);
@@ -131,6 +139,21 @@ function openaiFor({ config: { openai }, database }: HttpDeps, { projectId }: Ca
   return own === null ? openai : { ...openai, default_language: own };
 }
 
+/** Returns undefined where word times are switched off. */
+function wordTimesOf({ models, config }: HttpDeps): CanTimeWords | undefined {
+  if (!isSwitchedOn(config, "timestamps.word")) return undefined;
+  return (modelId, language) => {
+    try {
+      const { capabilities } = models.describe(models.resolve(modelId, language));
+      return capabilities["timestamps.word"] === "available";
+    } catch (error) {
+      // A model that cannot be found is left to the checks of the order, which say why.
+      if (error instanceof AppError) return true;
+      throw error;
+    }
+  };
+}
+
 function orderOf({ config }: HttpDeps, received: ReceivedForm, path: string, wanted: Wanted) {
   const { max_bytes, max_duration_seconds, wait_seconds } = config.openai;
   const file = received.file ?? { bytes: 0, sha256: "" };
@@ -147,7 +170,7 @@ function orderOf({ config }: HttpDeps, received: ReceivedForm, path: string, wan
 async function respond(
   { transcriptions, synchronous }: HttpDeps,
   caller: Caller,
-  { format, isStream }: Wanted,
+  { format, isStream, granularities }: Wanted,
   { id, outcome }: Admitted,
   { lastUntil }: Attendance,
 ): Promise<Response> {
@@ -160,7 +183,7 @@ async function respond(
   }
   await outcome;
   const found = transcriptions.result(caller, id);
-  const response = await answerOf(found, format);
+  const response = await answerOf(found, format, granularities);
   if (found.result.status === "partial") response.headers.set("x-transcription-state", "partial");
   return response;
 }

@@ -74,7 +74,11 @@ export const OpenAiForm = closed(
     temperature: Type.Optional(Type.String({ description: "0; other values are ignored." })),
     prompt: Type.Optional(Type.String({ description: "Ignored." })),
     chunking_strategy: Type.Optional(Type.String({ description: "`auto`; other values are ignored." })),
-    "timestamp_granularities[]": Type.Optional(Type.Array(Type.String(), { description: "Only `segment`." })),
+    "timestamp_granularities[]": Type.Optional(
+      Type.Array(Type.String(), {
+        description: "`segment`, and `word` with `verbose_json` where the model can time words.",
+      }),
+    ),
   },
   {
     title: "OpenAiForm",
@@ -143,6 +147,20 @@ export const OpenAiDiarizedSegment = closed(
 );
 export type OpenAiDiarizedSegment = Static<typeof OpenAiDiarizedSegment>;
 
+export const OpenAiWord = closed(
+  {
+    word: Type.String({ description: "Without white space; with the punctuation that belongs to it." }),
+    start: Type.Number({ description: "Seconds." }),
+    end: Type.Number({ description: "Seconds." }),
+  },
+  {
+    title: "OpenAiWord",
+    description: "A word of the transcript.",
+    examples: [{ word: "नमस्ते,", start: 0.42, end: 0.98 }],
+  },
+);
+export type OpenAiWord = Static<typeof OpenAiWord>;
+
 /** `json`, `verbose_json` and `diarized_json`: the second has all fields, the third all but `language`. */
 export const OpenAiTranscription = closed(
   {
@@ -155,12 +173,18 @@ export const OpenAiTranscription = closed(
         description: "Of `verbose_json`, or of `diarized_json`.",
       }),
     ),
+    words: Type.Optional(
+      Type.Array(OpenAiWord, {
+        description:
+          "Of `verbose_json` with `timestamp_granularities[]` = `word`; without words that have no times.",
+      }),
+    ),
     usage,
   },
   {
     title: "OpenAiTranscription",
     description:
-      "`json` has `text` and `usage`, `verbose_json` has every field, `diarized_json` every one but `language`.",
+      "`json` has `text` and `usage`, `verbose_json` has the other fields as well, `diarized_json` all but `language` and `words`.",
     examples: [{ text: "नमस्ते, आप कैसे हैं?", usage: { type: "duration", seconds: 4 } }],
   },
 );

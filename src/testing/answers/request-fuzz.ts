@@ -354,7 +354,7 @@ function transcriptionIdRequest(world: FuzzWorld, random: Random): Plain {
   const target =
     method === "DELETE"
       ? `/v1/transcriptions/${world.transcriptions[1]}`
-      : `/v1/transcriptions/${id}${suffix}`;
+      : `/v1/transcriptions/${id}${suffix}${suffix === "/result" ? resultQuery(random) : ""}`;
   const fields: Field[] = chance(random, 0.4)
     ? [
         [
@@ -373,6 +373,22 @@ function transcriptionIdRequest(world: FuzzWorld, random: Random): Plain {
       ]
     : [];
   return { label: "transcription", method, target, fields, ...emptyBody(random) };
+}
+
+/** Makes the query of a result, whose parameters do not go with every format. */
+function resultQuery(random: Random): string {
+  const values = {
+    format: ["json", "srt", "vtt", "vtt", "text", "ctm", "txt", ""],
+    download: ["1", "true", "0"],
+    word_times: ["1", "true", "0"],
+    max_line_characters: ["10", "42", "200", "9", "201", "1e1", "-1", ""],
+    max_lines: ["1", "2", "5", "0", "6", "two"],
+    max_cue_seconds: ["1", "7", "60", "0.5", "61", "NaN"],
+  };
+  const pairs = Object.entries(values).flatMap(([name, choices]) =>
+    chance(random, name === "format" ? 0.5 : 0.2) ? [`${name}=${pick(random, choices)}`] : [],
+  );
+  return pairs.length > 0 ? `?${pairs.join("&")}` : "";
 }
 
 function listRequest(world: FuzzWorld, random: Random): Plain {
