@@ -1,5 +1,6 @@
-import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { waitForLock } from "../native/build/cache.ts";
 import { type ElfFile, elfFilesIn } from "../native/build/glibc.ts";
 import type { Target } from "../native/build/toolchain.ts";
 
@@ -61,16 +62,25 @@ const releases = new Map<Target, Promise<string>>();
 
 /**
  * Returns the path of a release's executable. Builds it when it is missing or older than the sources and the scripts that
- * build it.
+ * build it. Files of tests that run side by side share one build.
  */
 export function releaseBinary(target: Target): Promise<string> {
-  const output = join(ROOT, `dist/shruti-${target}`);
-  const isThere = isUpToDate(output, [...INPUTS, "scripts"]);
-  const begun =
-    releases.get(target) ??
-    (isThere ? Promise.resolve() : build("--target", target, "--output", output)).then(() => output);
+  const begun = releases.get(target) ?? buildRelease(target);
   releases.set(target, begun);
   return begun;
+}
+
+async function buildRelease(target: Target): Promise<string> {
+  const output = join(ROOT, `dist/shruti-${target}`);
+  mkdirSync(dirname(output), { recursive: true });
+  const lock = await waitForLock(`${output}.lock`);
+  try {
+    // Another file of tests may have built it meanwhile.
+    if (!isUpToDate(output, [...INPUTS, "scripts"])) await build("--target", target, "--output", output);
+  } finally {
+    lock.release();
+  }
+  return output;
 }
 
 async function build(...args: string[]): Promise<void> {

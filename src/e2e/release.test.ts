@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { copyFileSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
@@ -44,31 +44,3 @@ test("it transcribes", async () => {
   expect(code).toBe(0);
   expectUtterances(JSON.parse(out) as TranscriptionResult, utterancesIn("01-en"));
 }, 60_000);
-
-describe("its native parts pass the tests of this machine's", () => {
-  test.each([
-    "src/engine/whisper/weights.test.ts",
-    "src/engine/whisper/precision.test.ts",
-    "src/engine/whisper/processor-code.test.ts",
-    "src/native/silero/silero.test.ts",
-    "src/engine/audio/decode.test.ts",
-    "src/native/onnx/onnx-addon.test.ts",
-    "src/diarization/diarize-neural.test.ts",
-  ])(
-    "%s",
-    async (file) => {
-      const command = [
-        process.execPath,
-        "test",
-        "--conditions=shruti-linux-x64",
-        "--timeout",
-        "120000",
-        file,
-      ];
-      const child = Bun.spawn(command, { cwd: ROOT, stdout: "pipe", stderr: "pipe" });
-      const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-      expect({ code: await child.exited, said: out + err }).toMatchObject({ code: 0 });
-    },
-    600_000,
-  );
-});

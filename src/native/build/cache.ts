@@ -51,7 +51,7 @@ export async function cachedBuild(
 }
 
 /** Waits for another process that builds the same. Two builds at once would take more than twice as long. */
-async function waitForLock(path: string): Promise<ProcessLock> {
+export async function waitForLock(path: string): Promise<ProcessLock> {
   while (true) {
     const lock = takeProcessLock(path);
     if (lock) return lock;
