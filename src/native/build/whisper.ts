@@ -23,6 +23,8 @@ const LIBRARY_SETTINGS = ["ggml-libraries.cmake", "ggml-libraries.map"].map((nam
 );
 /** Headers that the kernels and the speech detector share. */
 const HEADERS = join(import.meta.dirname, "../headers");
+/** What the addon has besides for TDT models. */
+const TDT_SOURCES = ["tdt", "onnx/spectrum.c", "onnx/spectrum.h"].map((name) => join(import.meta.dirname, "..", name));
 const PEERS_PROJECT = join(import.meta.dirname, "../../../scripts/bench/whisper-peers");
 const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
 
@@ -58,6 +60,7 @@ function buildAddon(toolchain: Toolchain): Promise<string> {
     ...sourceInputs(),
     ...projectInputs(["CMakeLists.txt", "addon.cmake", "relax.h"], ADDON_FOLDERS),
     ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
+    ...TDT_SOURCES.map((path) => ({ path })),
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
   ];

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "loops.h"
 #include "model-methods.h"
+#include "tdt-binding.h"
 #include "thread-task.h"
 
 namespace {
@@ -29,5 +30,6 @@ void AddShruti(Napi::Env env, Napi::Object exports) {
     exports.Set("loadBackends", Napi::Function::New(env, LoadBackends));
     exports.Set("describe", Napi::Function::New(env, Describe));
     exports.Set("findLoop", Napi::Function::New(env, FindLoopOf));
+    AddTdt(env, exports);
     AddModelMethods(env, exports.Get("WhisperModel").As<Napi::Function>());
 }

@@ -8,6 +8,7 @@
  * whisper.cpp and ggml print nothing, and all work is stopped before this environment ends.
  *
  * scoreCpuLibraries(…), loadBackends(…), describe(): see backends.h
+ * loadTdt(…), runTdt(…): see tdt-binding.h
  * findLoop(text) → { begin, unit } in bytes, or undefined; see loops.h
  */
 void AddShruti(Napi::Env env, Napi::Object exports);

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "niceness.h"
 #include "whisper.h"
-
-constexpr int kMaxNiceness = 19;
 
 /** The parameters of one transcription; `NativeParams` in whisper-addon.ts says what they mean. */
 struct TranscriptionParams {

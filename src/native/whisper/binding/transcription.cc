@@ -1,10 +1,7 @@
 #include "transcription.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -18,6 +15,7 @@
 #include "languages.h"
 #include "letters.h"
 #include "log.h"
+#include "niceness.h"
 #include "segments.h"
 #include "transcription-params.h"
 #include "utf8.h"
@@ -27,20 +25,6 @@ namespace {
 
 // whisper.cpp mirrors the first 200 samples to the front without a look at the length.
 constexpr size_t kMinBufferedSamples = 2 * WHISPER_N_FFT;
-
-/**
- * Makes this thread, and those that it starts from now on, less urgent than the others of the process. It cannot become
- * as urgent as before without special rights. Where the system refuses, all threads stay equal.
- */
-void BeNicer(int by) {
-#ifdef __linux__  // Elsewhere a priority is that of the whole process.
-    if (by == 0) return;
-    errno = 0;
-    const int niceness = getpriority(PRIO_PROCESS, 0);
-    if (niceness == -1 && errno != 0) return;
-    setpriority(PRIO_PROCESS, 0, std::min(kMaxNiceness, niceness + by));
-#endif
-}
 
 /** Returns the bytes of the character that the tokens have begun and not finished. */
 std::string Unfinished(whisper_context* context, const whisper_token_data* tokens, int count) {

@@ -1,0 +1,71 @@
+#include "tdt-compute.h"
+
+#include "errors.h"
+#include "log.h"
+
+namespace {
+
+/** More than 40 layers have. */
+constexpr size_t kMostNodes = 8192;
+
+}  // namespace
+
+TdtGraph::TdtGraph(ggml_backend_t backend)
+    : allocator(ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend))) {}
+
+TdtGraph::~TdtGraph() {
+    ggml_gallocr_free(allocator);
+    if (context != nullptr) ggml_free(context);
+}
+
+void TdtGraph::Begin() {
+    if (context != nullptr) ggml_free(context);
+    const size_t bytes = kMostNodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(kMostNodes, false);
+    context = ggml_init({/*.mem_size =*/bytes, /*.mem_buffer =*/nullptr, /*.no_alloc =*/true});
+    if (context == nullptr) throw BindingError(ErrorKind::kError, "there is not enough memory for a graph");
+    graph = ggml_new_graph_custom(context, kMostNodes, false);
+}
+
+void TdtGraph::Add(ggml_tensor* result) { ggml_build_forward_expand(graph, result); }
+
+void TdtGraph::Allocate() {
+    if (!ggml_gallocr_alloc_graph(allocator, graph))
+        throw BindingError(ErrorKind::kError, "there is not enough memory to recognize the audio");
+}
+
+TdtComputer::TdtComputer() : backend(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
+    if (backend == nullptr) throw BindingError(ErrorKind::kError, "the processor cannot be used: " + TakeLoggedErrors());
+}
+
+TdtComputer::~TdtComputer() {
+    ggml_backend_free(backend);
+    FreeThreadPool(pool);
+}
+
+void TdtComputer::SetThreads(int count, int niceness) {
+    if (count == threads && niceness == pool_niceness) return;
+    FreeThreadPool(pool);
+    pool = nullptr;
+    threads = 1;
+    pool = NewThreadPool(count);
+    threads = count;
+    pool_niceness = niceness;
+}
+
+void TdtComputer::Compute(TdtGraph& graph, ComputeScope& scope) {
+    scope.SetThreads(threads, pool);
+    Run(graph);
+}
+
+void TdtComputer::ComputeAlone(TdtGraph& graph, ComputeScope& scope) {
+    scope.SetThreads(1, nullptr);
+    Run(graph);
+}
+
+void TdtComputer::Run(TdtGraph& graph) {
+    ComputeScope::Prepare(backend, 1);
+    const ggml_status status = ggml_backend_graph_compute(backend, graph.graph);
+    if (status == GGML_STATUS_ABORTED) throw BindingError(ErrorKind::kAbort, "the transcription was aborted");
+    if (status != GGML_STATUS_SUCCESS)
+        throw BindingError(ErrorKind::kError, "ggml failed: " + TakeLoggedErrors());
+}
