@@ -15,10 +15,11 @@ import { AUDIO_CONTEXT, readWhisperConfig, TEXT_CONTEXT, type WhisperShape } fro
 
 /** What an import has made, and of what. */
 export type Imported = {
-  /** Lower-case hex of the ggml file. */
+  /** Lower-case hex of the file that was made. */
   sha256: string;
   bytes: number;
-  shape: WhisperShape;
+  /** For people, such as `12 + 12 layers of width 768`. */
+  size: string;
   tensors: number;
   /** The files with weights and their SHA-256. */
   sources: { name: string; sha256: string }[];
@@ -80,11 +81,15 @@ export async function convertModel(model: OpenModel, options: ConvertOptions): P
       writeTensor({ tensor, source, reader, sink, advance }, options.type);
     checkOutputLayer(found, shape);
     const sources = hashSources(model.files, (share) => options.onProgress(0.75 + 0.25 * share));
-    return { sha256: sink.finish(), bytes, shape, tensors: found.list.length, sources };
+    return { sha256: sink.finish(), bytes, size: sizeOf(shape), tensors: found.list.length, sources };
   } finally {
     model.close();
   }
 }
+
+/** Says how large a Whisper model is. */
+export const sizeOf = ({ audioLayers, textLayers, state }: WhisperShape): string =>
+  `${audioLayers} + ${textLayers} layers of width ${state}`;
 
 type Found = {
   list: { tensor: WhisperTensor; source: StoredTensor }[];

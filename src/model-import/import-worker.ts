@@ -7,6 +7,7 @@ import { inheritRights } from "../lib/rights.ts";
 import { unpackCheckpoint } from "./archive.ts";
 import { type ConvertOptions, convertFolder, convertModel, type Imported } from "./convert.ts";
 import { ImportError } from "./import-error.ts";
+import { convertNemo } from "./nemo/convert.ts";
 import { openOpenAiCheckpoint } from "./openai-checkpoint.ts";
 import type { ImportReply, ImportRequest } from "./protocol.ts";
 import { requantise } from "./requantise.ts";
@@ -72,6 +73,7 @@ export async function importModel(
   const file = openSource({ path: dirname(source) }, basename(source));
   try {
     if (kind === "ggml") return await requantise(file, options);
+    if (kind === "nemo") return await convertNemo(file, { into: scratch, requireSpace }, options);
     if (kind === "openai") return await convertModel(await openOpenAiCheckpoint(file), options);
     const folder = await unpackCheckpoint(file, {
       into: scratch,

@@ -7,10 +7,10 @@ export const IMPORT_COMMAND = "import-worker";
 /** What the process shall do. */
 export type ImportRequest = {
   /**
-   * A folder of transformers or CTranslate2, or a ZIP with one; a checkpoint of OpenAI's own program; or a ggml file with
-   * f16 weights.
+   * A folder of transformers or CTranslate2, or a ZIP with one; a checkpoint of OpenAI's own program; a `.nemo` file; or a
+   * ggml file with f16 weights.
    */
-  kind: "folder" | "zip" | "openai" | "ggml";
+  kind: "folder" | "zip" | "openai" | "nemo" | "ggml";
   /** Absolute path. */
   source: string;
   type: WeightType;

@@ -1,4 +1,4 @@
-import { type ConvertOptions, encode, hashSources, type Imported } from "./convert.ts";
+import { type ConvertOptions, encode, hashSources, type Imported, sizeOf } from "./convert.ts";
 import { int32, openSink } from "./ggml-writer.ts";
 import { createHalfReader } from "./halves.ts";
 import { ImportError } from "./import-error.ts";
@@ -32,12 +32,12 @@ export async function requantise(file: SourceFile, options: ConvertOptions): Pro
   const { head, shape, end } = readHead(file);
   const tensors = [...walkTensors(file, end)];
   const isRounded = ({ code, dimensions }: GgmlTensor) => code === F16 && dimensions === 2;
-  const sizeOf = (tensor: GgmlTensor) =>
+  const bytesOf = (tensor: GgmlTensor) =>
     tensorHead(tensor, tensor.code).length +
     (isRounded(tensor)
       ? weightBytes(type, tensor.values.elements)
       : tensor.values.elements * (tensor.code === F32 ? 4 : 2));
-  const bytes = tensors.reduce((sum, tensor) => sum + sizeOf(tensor), end);
+  const bytes = tensors.reduce((sum, tensor) => sum + bytesOf(tensor), end);
   const sink = openSink(options.createOutput(bytes));
   sink.write(int32(...head.slice(0, FILE_TYPE_AT), WEIGHT_CODES[type].file));
   copy(file, HEAD_INTEGERS * 4, end, sink.write);
@@ -57,7 +57,7 @@ export async function requantise(file: SourceFile, options: ConvertOptions): Pro
     options.onProgress((0.75 * done) / total);
   }
   const sources = hashSources([file], (share) => options.onProgress(0.75 + 0.25 * share));
-  return { sha256: sink.finish(), bytes, shape, tensors: tensors.length, sources };
+  return { sha256: sink.finish(), bytes, size: sizeOf(shape), tensors: tensors.length, sources };
 }
 
 type Head = { head: number[]; shape: WhisperShape; end: number };

@@ -18,16 +18,16 @@ const ZIP_MAGIC = 0x04034b50;
  * Lists the tensors of a file that torch.save (1.6 or newer) has written from a state_dict: a ZIP, never packed, with
  * `data.pkl` and one entry for each storage.
  *
+ * @param isWanted says of a name whether its tensor is listed; left out: all are
  * @throws ImportError
  */
-export async function readTorchFile(file: SourceFile): Promise<Map<string, StoredTensor>> {
+export async function readTorchFile(
+  file: SourceFile,
+  isWanted: (name: string) => boolean = () => true,
+): Promise<Map<string, StoredTensor>> {
   const { pickle, entries, root } = await openArchive(file);
-  return locateAll(
-    file,
-    interpret(file, () => readStateDict(pickle)),
-    entries,
-    root,
-  );
+  const tensors = interpret(file, () => readStateDict(pickle));
+  return locateAll(file, new Map([...tensors].filter(([name]) => isWanted(name))), entries, root);
 }
 
 /**

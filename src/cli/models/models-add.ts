@@ -222,9 +222,8 @@ function reportRehearsal(
 }
 
 /** Renders what an import made as a line. */
-export function describeImport({ shape, tensors, bytes, sha256, peakBytes }: StagedImport): string {
-  const layers = `${shape.audioLayers} + ${shape.textLayers} layers of width ${shape.state}`;
-  return `imported: ${layers}, ${tensors} tensors, ${megabytes(bytes)} MB, SHA-256 ${sha256}; the import needed ${megabytes(peakBytes)} MB of memory`;
+export function describeImport({ size, tensors, bytes, sha256, peakBytes }: StagedImport): string {
+  return `imported: ${size}, ${tensors} tensors, ${megabytes(bytes)} MB, SHA-256 ${sha256}; the import needed ${megabytes(peakBytes)} MB of memory`;
 }
 
 const megabytes = (bytes: number): number => Math.round(bytes / 1e6);

@@ -1,0 +1,91 @@
+import { ImportError } from "../import-error.ts";
+import { isJsonObject, type SourceFile } from "../source-file.ts";
+import type { NemoConfig } from "./config.ts";
+
+const CONFIG = "model_config.yaml";
+const MAX_VOCABULARY_BYTES = 32 * 1024 * 1024;
+const MAX_TOKEN_BYTES = 1024;
+/** SentencePiece's mark of a new word. */
+const WORD_START = "▁";
+/** Special tokens of BERT's tokenizers, and what the engine's tokens are named instead. */
+const SPECIAL = new Map([
+  ["[UNK]", "<unk>"],
+  ["[PAD]", "<pad>"],
+  ["[CLS]", "<s>"],
+  ["[SEP]", "</s>"],
+  ["[MASK]", "<|mask|>"],
+]);
+
+export type NemoTokens = {
+  /** Texts by their numbers, in SentencePiece's form: `▁` begins a word. */
+  tokens: string[];
+  /** Codes of the languages whose tokenizers were joined; empty for a model with one tokenizer. */
+  languages: string[];
+};
+
+/**
+ * Reads the tokens of a model: SentencePiece's (`bpe`), BERT's word pieces (`wpe`), several tokenizers joined (`agg`), or
+ * single characters where the configuration names no tokenizer. The configuration lists them; else a file of the archive.
+ *
+ * @throws ImportError with the setting or file at fault
+ */
+export function readNemoTokens(
+  { at }: NemoConfig,
+  files: ReadonlyMap<string, SourceFile>,
+  count: number,
+): NemoTokens {
+  const type = at("tokenizer.type");
+  const langs = at("tokenizer.langs");
+  const kinds = type === "agg" && isJsonObject(langs) ? Object.values(langs).map(typeOf) : [type];
+  if (type === "agg" && kinds.length === 0) throw new ImportError(CONFIG, "tokenizer.langs names no tokenizer");
+  for (const kind of kinds)
+    if (kind !== undefined && kind !== "bpe" && kind !== "wpe")
+      throw new ImportError(CONFIG, `tokenizer.type is ${JSON.stringify(kind)}, not bpe, wpe or agg`);
+  const [kind] = new Set(kinds);
+  const list = listed(at("joint.vocabulary")) ?? listed(at("labels")) ?? fromFiles(at, files);
+  if (!list) throw new ImportError(CONFIG, "joint.vocabulary is missing, and no file of the tokenizer has the tokens");
+  if (list.length !== count)
+    throw new ImportError(CONFIG, `joint.vocabulary has ${list.length} tokens, and joint.joint_net has ${count}`);
+  const tokens = list.map(kind === "wpe" ? fromWordPiece : kind === "bpe" ? asItIs : fromCharacter);
+  const long = tokens.findIndex((token) => Buffer.byteLength(token) > MAX_TOKEN_BYTES);
+  if (long !== -1) throw new ImportError(CONFIG, `token ${long} is longer than ${MAX_TOKEN_BYTES} bytes`);
+  const languages = type === "agg" && isJsonObject(langs) ? Object.keys(langs) : [];
+  return { tokens, languages: languages.filter((code) => /^[a-z]{2,3}$/.test(code)) };
+}
+
+const typeOf = (tokenizer: unknown): unknown => (isJsonObject(tokenizer) ? tokenizer.type : undefined);
+
+const asItIs = (token: string): string => token;
+
+function fromWordPiece(token: string): string {
+  const special = SPECIAL.get(token);
+  if (special !== undefined) return special;
+  return token.startsWith("##") ? token.slice(2) : WORD_START + token;
+}
+
+function fromCharacter(token: string): string {
+  return token === " " ? WORD_START : token;
+}
+
+/** NeMo quotes tokens that YAML would read as something else than a text. */
+function listed(value: unknown): string[] | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  return value.map((token, number) => {
+    if (typeof token === "string") return token;
+    throw new ImportError(CONFIG, `joint.vocabulary has the token ${number}, which is not a text`);
+  });
+}
+
+/** Reads the vocabulary beside a SentencePiece model (`TOKEN⇥SCORE` a line), or that of word pieces. */
+function fromFiles(at: NemoConfig["at"], files: ReadonlyMap<string, SourceFile>): string[] | undefined {
+  for (const setting of ["tokenizer.spe_tokenizer_vocab", "tokenizer.vocab_path"]) {
+    const name = at(setting);
+    const file = typeof name === "string" ? files.get(name.replace(/^nemo:/, "").split("/").at(-1) ?? "") : undefined;
+    if (!file) continue;
+    if (file.bytes > MAX_VOCABULARY_BYTES) throw new ImportError(file.name, "it is too large for a vocabulary");
+    const lines = file.read(0, file.bytes).toString("utf8").split("\n");
+    if (lines.at(-1) === "") lines.pop();
+    return lines.map((line) => line.split("\t")[0] ?? "");
+  }
+  return undefined;
+}
