@@ -12,6 +12,8 @@ export const RECOGNIZERS: Readonly<Record<string, OpenRecognizer>> = {
     (await import("./whisper/whisper-recognizer.ts")).openWhisperRecognizer(nativeFiles, code),
   nemo_ctc: openCtc,
   omnilingual_ctc: openCtc,
+  nemo_tdt: async (_family, nativeFiles, code) =>
+    (await import("./tdt/tdt-recognizer.ts")).openTdtRecognizer(nativeFiles, code),
 };
 
 /** Opens a recognizer of this program. Its code is imported when it is needed. */

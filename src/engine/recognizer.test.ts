@@ -9,6 +9,7 @@ import type { ModelFamily } from "../families/contract.ts";
 import { FAMILIES as PRODUCT } from "../families/families.ts";
 import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
 import { engineOptions } from "../testing/kits/test-config.ts";
+import { writeTdtModel } from "../testing/makers/tdt-model.ts";
 import { SCRIPTED_FAMILY, scriptedFamily, scriptedFiles } from "../testing/scripted-family/family.ts";
 import { spawnScripted } from "../testing/scripted-family/recognizer.ts";
 import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
@@ -62,6 +63,12 @@ const FAMILIES: Family[] = [
     damaged: { model: join(folder, "damaged/model.txt"), tokens: join(folder, "damaged/tokens.txt") },
   },
   {
+    name: "nemo_tdt",
+    family: PRODUCT.of("nemo_tdt"),
+    files: { weights: join(folder, "tdt.gguf") },
+    damaged: { weights: join(folder, "damaged/model.txt") },
+  },
+  {
     name: SCRIPTED_FAMILY,
     family: scriptedFamily,
     files: scriptedFiles(join(folder, "scripted")),
@@ -72,6 +79,7 @@ const FAMILIES: Family[] = [
 
 beforeAll(async () => {
   nativeFiles = await extractNativeFiles(folder);
+  await writeTdtModel("parakeet", join(folder, "tdt.gguf"));
   const pcm = new Uint8Array(pcmOf("04-en").buffer);
   samples = pcm.length / 2;
   writeFileSync(speech, pcm);

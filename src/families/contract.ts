@@ -23,6 +23,8 @@ export type ModelFamily = FamilyRules & {
   keys: FamilyKeys;
   /** The library runs models on GPUs, and finds these in folders of backends. */
   mayUseGpu: boolean;
+  /** The ends of names of checkpoints from which the import process makes models of the family; left out: the standard family's. */
+  imports?: RegExp;
   /**
    * Reports whether a model can say when each word was spoken: its recognizer then gives segments `words` where its
    * settings ask for them. False: requests for word times are refused.

@@ -1,6 +1,7 @@
 import type { ModelFiles } from "../domain/model.ts";
 import type { GivenModel, ModelFamily } from "./contract.ts";
 import { nemoCtcFamily, omnilingualCtcFamily } from "./ctc/family.ts";
+import { nemoTdtFamily } from "./tdt/family.ts";
 import { whisperFamily } from "./whisper/family.ts";
 
 /** The families of models that a program can run. */
@@ -45,4 +46,9 @@ export function createFamilies(list: readonly [ModelFamily, ...ModelFamily[]]): 
 }
 
 /** The families of this program, one line each. */
-export const FAMILIES: Families = createFamilies([whisperFamily, nemoCtcFamily, omnilingualCtcFamily]);
+export const FAMILIES: Families = createFamilies([
+  whisperFamily,
+  nemoCtcFamily,
+  omnilingualCtcFamily,
+  nemoTdtFamily,
+]);

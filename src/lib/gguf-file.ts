@@ -45,6 +45,22 @@ export function ggmlBytes(type: GgmlType, values: number): number | undefined {
 /** Rounds up to the next place where a tensor may begin. */
 export const ggufAligned = (bytes: number): number => Math.ceil(bytes / GGUF_ALIGNMENT) * GGUF_ALIGNMENT;
 
+/** Reports whether a path is a regular file that begins as those of GGUF. */
+export function isGgufFile(path: string): boolean {
+  let descriptor: number;
+  try {
+    descriptor = openRegularFile(path);
+  } catch {
+    return false;
+  }
+  try {
+    const bytes = Buffer.alloc(4);
+    return readSync(descriptor, bytes, 0, 4, 0) === 4 && bytes.readUInt32LE() === GGUF_MAGIC;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /**
  * Reads the head of a GGUF file, version 3, and checks that each tensor lies wholly within the file, begins where the one
  * before ends, and has a type of `GGML_TYPES`.
@@ -114,13 +130,13 @@ function readValue(cursor: Cursor, type: number): GgufValue {
 function readTensorHead(cursor: Cursor) {
   const name = cursor.text();
   const dimensions = cursor.uint32();
-  if (dimensions < 1 || dimensions > MAX_DIMENSIONS)
-    throw new Error(`a tensor has ${dimensions} dimensions`);
+  if (dimensions < 1 || dimensions > MAX_DIMENSIONS) throw new Error(`a tensor has ${dimensions} dimensions`);
   const shape = Array.from({ length: dimensions }, () => cursor.count(MAX_SIZE, "values of a row"));
   const type = cursor.uint32();
   const offset = cursor.count(Number.MAX_SAFE_INTEGER, "bytes");
   const block = Object.values(GGML_TYPES).find((one) => one.type === type);
-  if (!block) throw new Error(`its tensor ${JSON.stringify(name)} has the type ${type}, which is not supported`);
+  if (!block)
+    throw new Error(`its tensor ${JSON.stringify(name)} has the type ${type}, which is not supported`);
   if ((shape[0] ?? 0) % block.values !== 0)
     throw new Error(`a row of its tensor ${JSON.stringify(name)} is not whole blocks`);
   const elements = shape.reduce((product, size) => product * size, 1);

@@ -21,8 +21,8 @@ import {
 } from "../testing/makers/ctranslate2-maker.ts";
 import { makeZip } from "../testing/makers/zip-maker.ts";
 import { readCarriedVocabulary } from "./carried-vocabulary.ts";
-import { importModel } from "./import-worker.ts";
 import { sizeOf } from "./convert.ts";
+import { importModel } from "./import-worker.ts";
 import type { ImportRequest } from "./protocol.ts";
 import type { WeightType } from "./quantise.ts";
 
@@ -171,7 +171,11 @@ describe("the same weights give the same file, byte for byte", () => {
       const source = writeCt2Folder(join(folder, `ct2-${quantization}`), { shape, tensors, quantization });
       const expected = await ofTransformers(`of-${quantization}`, made);
       const imported = await convert({ kind: "folder", source, type: "f16" });
-      expect(imported).toMatchObject({ sha256: expected, size: sizeOf(shape), sources: [{ name: "model.bin" }] });
+      expect(imported).toMatchObject({
+        sha256: expected,
+        size: sizeOf(shape),
+        sources: [{ name: "model.bin" }],
+      });
       // The newer list of tokens, and packed in a ZIP.
       const list = JSON.stringify(listTokens({ shape }));
       const entries = ["config.json", "model.bin"].map((name) => ({

@@ -52,8 +52,7 @@ export function ggufHead(
 
 function typed(value: GgufValue): Buffer {
   if (typeof value === "string") return Buffer.concat([uint32(GGUF_TYPE.string), text(value)]);
-  if (typeof value === "boolean")
-    return Buffer.concat([uint32(GGUF_TYPE.bool), Buffer.of(value ? 1 : 0)]);
+  if (typeof value === "boolean") return Buffer.concat([uint32(GGUF_TYPE.bool), Buffer.of(value ? 1 : 0)]);
   if (typeof value === "number") return Buffer.concat([uint32(GGUF_TYPE.uint32), uint32(value)]);
   const isTexts = typeof value[0] === "string";
   const elements = value.map((element) => (typeof element === "string" ? text(element) : uint32(element)));

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import type { ModelFamily } from "../../families/contract.ts";
 import { FAMILIES } from "../../families/families.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
 import { isCt2Folder } from "../../model-import/ctranslate2.ts";
@@ -59,6 +60,9 @@ const IMPORTED: readonly ImportedKind[] = [
   { name: "a ZIP with a model's folder", kind: "zip", recognizes: isZip },
 ];
 
+/** A checkpoint of NeMo. The family whose models it becomes knows it by its name. */
+const NEMO = { name: "a .nemo file", kind: "nemo" } as const;
+
 /**
  * Finds out what an admin has given.
  *
@@ -71,6 +75,8 @@ export function findSource(path: string, options: SourceOptions): FoundSource {
     // A folder with the files of a model is taken as it is. One file may be a checkpoint, which a family would take for its own.
     const found = FAMILIES.given(path);
     if (found?.family.roles) return openGiven(found);
+    const family = FAMILIES.list.find(({ imports }) => imports?.test(path) && !isFolder(path));
+    if (family) return importSource(NEMO.name, NEMO.kind, path, options, family);
     const imported = IMPORTED.find(({ recognizes }) => recognizes(path));
     return imported
       ? importSource(imported.name, imported.kind, path, options)
@@ -144,6 +150,7 @@ function importSource(
   kind: ImportJob["kind"],
   path: string,
   { quantise, reserveBytes, onProgress, onImported }: SourceOptions,
+  family?: ModelFamily,
 ): FoundSource {
   const type = quantise ?? "f16";
   const source = resolve(path);
@@ -163,6 +170,7 @@ function importSource(
   const added: ModelSource = {
     kind: kindName,
     name,
+    ...(family ? { family } : {}),
     check,
     async stage(directory) {
       const imported = await run(directory, false);
@@ -205,7 +213,7 @@ function nameOf(path: string, quantise: WeightType | undefined): string {
   const name =
     basename(parent) === "snapshots" && cached !== undefined
       ? cached
-      : basename(path).replace(/\.(?:zip|pth?)$/i, "");
+      : basename(path).replace(/\.(?:zip|pth?|nemo)$/i, "");
   return quantise === undefined || quantise === "f16" ? name : nameWithType(name, quantise);
 }
 

@@ -45,11 +45,11 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
   const add = models
     .command("add")
     .description(
-      "bring a model into the models directory: Whisper weights of a ggml file, a folder of Hugging Face (safetensors or pytorch_model.bin) or CTranslate2 (faster-whisper) or a ZIP with one, a checkpoint of OpenAI (.pt), or the folder of a CTC model; a running server notices it at once",
+      "bring a model into the models directory: Whisper weights of a ggml file, a folder of Hugging Face (safetensors or pytorch_model.bin) or CTranslate2 (faster-whisper) or a ZIP with one, a checkpoint of OpenAI (.pt), a TDT or RNN-T model of NeMo (.nemo), or the folder of a CTC model; a running server notices it at once",
     )
     .argument(
       "<path>",
-      "ggml file, .pt file, folder of Hugging Face or CTranslate2, ZIP with one, or folder with model.onnx and tokens.txt",
+      "ggml file, .pt file, .nemo file, folder of Hugging Face or CTranslate2, ZIP with one, or folder with model.onnx and tokens.txt",
     )
     .option(
       "--kind <kind>",
@@ -77,7 +77,7 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
     .option("--sha256 <hex>", "refuse the ggml file or model.onnx when it has another SHA-256")
     .option(
       "--quantise <type>",
-      "smaller weights: f16, q8_0, q5_0 or q5_1 (default: as they are; f16 of a folder)",
+      "smaller weights: f16, q8_0, q5_0 or q5_1 (default: as they are; f16 of a checkpoint)",
       readWeightType,
     );
   addFamilyOptions(add)

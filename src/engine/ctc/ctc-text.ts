@@ -47,6 +47,8 @@ export type TokenTimes = {
     /** How long after the beginning of a word its first token is written, milliseconds, as measured with models of its kind. */
     delayMs: number;
   };
+  /** What a segment's end is behind its last token, milliseconds. Left out: what fits CTC models. */
+  tailMs?: number;
 };
 
 /**
@@ -58,7 +60,7 @@ export type TokenTimes = {
 export function segmentsOf(
   tokens: readonly WrittenToken[],
   texts: readonly string[],
-  { frameMs, audioMs, language, words }: TokenTimes,
+  { frameMs, audioMs, language, words, tailMs = TAIL_MS }: TokenTimes,
 ): RecognizedSegment[] {
   const groups: WrittenToken[][] = [];
   for (const token of tokens) {
@@ -81,7 +83,7 @@ export function segmentsOf(
     if (!first || !last || text === "") return [];
     const startMs = Math.min(first.first * frameMs, audioMs - 1);
     const limitMs = Math.min(audioMs, next ? next.first * frameMs : audioMs);
-    const endMs = Math.max(Math.min((last.last + 1) * frameMs + TAIL_MS, limitMs), startMs + 1);
+    const endMs = Math.max(Math.min((last.last + 1) * frameMs + tailMs, limitMs), startMs + 1);
     const confidence = group.reduce((sum, { probability }) => sum + probability, 0) / group.length;
     const segment = { startMs, endMs, text, language, confidence };
     return [words ? withWords(segment, spell(group, texts), { frameMs, delayMs: words.delayMs }) : segment];

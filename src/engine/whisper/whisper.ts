@@ -10,8 +10,9 @@ import {
 import type { ComputeDevice } from "../protocol.ts";
 import { type LoadedModel, type LoadOptions, loadWhisperModel } from "./whisper-model.ts";
 
-/** whisper.cpp in this process. */
-export type Whisper = {
+/** ggml in this process, and what it found on this machine. */
+type Ggml = {
+  addon: NativeAddon;
   /** whisper.cpp's version. */
   version: string;
   /** The processor variant in use, such as `haswell` or `zen4`. */
@@ -20,6 +21,10 @@ export type Whisper = {
   plainerVariants: string[];
   devices: ComputeDevice[];
   backendFailures: BackendFailure[];
+};
+
+/** whisper.cpp in this process. */
+export type Whisper = Omit<Ggml, "addon"> & {
   /**
    * Checks and loads a model. On a GPU it also recognizes a little silence.
    *
@@ -30,10 +35,24 @@ export type Whisper = {
 
 const ADDON_FILE = "smart-whisper.addon";
 
-let opened: { nativeDir: string; whisper: Whisper } | undefined;
+let opened: { nativeDir: string; ggml: Ggml } | undefined;
+
+/** Loads whisper.cpp. Parameters and errors are those of `openGgml`. */
+export function openWhisper(
+  nativeDir: string,
+  backendDirs: string[] = [],
+  avoidedVariants: string[] = [],
+  usesKernels = true,
+): Whisper {
+  const { addon, ...ggml } = openGgml(nativeDir, backendDirs, avoidedVariants, usesKernels);
+  return {
+    ...ggml,
+    load: (path, options) => loadWhisperModel(addon, ggml.devices.filter(isGpu), path, options),
+  };
+}
 
 /**
- * Loads whisper.cpp, once in a process: native code cannot be unloaded.
+ * Loads the addon with ggml and whisper.cpp, once in a process: native code cannot be unloaded.
  *
  * @param nativeDir folder with smart-whisper.addon, libggml.so, libggml-base.so and libggml-cpu-*.so
  * @param backendDirs folders into which an admin puts further `libggml-*.so`, such as the one for CUDA; those that
@@ -42,16 +61,16 @@ let opened: { nativeDir: string; whisper: Whisper } | undefined;
  * @param usesKernels whether the project's own kernels are used
  * @throws Error when the files do not load or hold no code for this processor
  */
-export function openWhisper(
+export function openGgml(
   nativeDir: string,
-  backendDirs: string[] = [],
-  avoidedVariants: string[] = [],
-  usesKernels = true,
-): Whisper {
+  backendDirs: string[],
+  avoidedVariants: string[],
+  usesKernels: boolean,
+): Ggml {
   const dir = resolve(nativeDir);
   if (opened !== undefined) {
     if (opened.nativeDir !== dir) throw new Error(`the engine was already loaded from ${opened.nativeDir}`);
-    return opened.whisper;
+    return opened.ggml;
   }
   const addon = loadWhisperAddon(join(dir, ADDON_FILE));
   const { version } = addon.describe();
@@ -59,17 +78,16 @@ export function openWhisper(
   const { chosen, plainer } = chooseVariant(usable, avoidedVariants);
   const backendFailures = loadBackends(addon, chosen.path, backendDirs.flatMap(listBackends), usesKernels);
   const { cpuLibrary, devices } = addon.describe();
-  const numbered = numberDevices(devices);
-  const whisper: Whisper = {
+  const ggml: Ggml = {
+    addon,
     version,
     cpuVariant: variantName(cpuLibrary) ?? chosen.name,
     plainerVariants: plainer,
-    devices: numbered,
+    devices: numberDevices(devices),
     backendFailures,
-    load: (path, options) => loadWhisperModel(addon, numbered.filter(isGpu), path, options),
   };
-  opened = { nativeDir: dir, whisper };
-  return whisper;
+  opened = { nativeDir: dir, ggml };
+  return ggml;
 }
 
 /** Loads the code for the processor, and of the backends those that belong to this version of whisper.cpp. */

@@ -3,11 +3,15 @@ import { basename } from "node:path";
 import { LANGUAGES, languageOf } from "../../domain/languages.ts";
 import type { ModelLanguage } from "../../domain/model.ts";
 import { MODES } from "../../domain/transcription.ts";
+import { isGgufFile } from "../../lib/gguf-file.ts";
 import type { GivenModel, SaidLanguage } from "../contract.ts";
 
-/** Takes everything but a folder for a ggml file, also a path without a file: the check of the file then says the reason. */
+/**
+ * Takes everything but a folder and a GGUF file for a ggml file, also a path without a file: the check of the file then says the
+ * reason.
+ */
 export function givenGgml(path: string): GivenModel | undefined {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() || isGgufFile(path)) return undefined;
   const name = basename(path);
   return {
     kind: "a ggml file",

@@ -46,7 +46,8 @@ function listFiles(archive: SourceFile): Map<string, SourceFile> {
     // Two empty blocks are the end.
     if (block.every((byte) => byte === 0)) return files;
     const header = new Header(block, 0, pax, undefined);
-    if (!header.cksumValid) throw refuse(at === 0 ? "it is not a .nemo file (tar)" : "it is a damaged archive");
+    if (!header.cksumValid)
+      throw refuse(at === 0 ? "it is not a .nemo file (tar)" : "it is a damaged archive");
     const bytes = header.size ?? 0;
     const position = at + BLOCK_BYTES;
     if (position + bytes > archive.bytes) throw refuse("it is truncated");
@@ -97,8 +98,7 @@ async function unpack(packed: SourceFile, { into, requireSpace }: Unpacking): Pr
       bytes += piece.length;
       if (bytes > MAX_UNPACKED_BYTES) throw refuse(`it unpacks to more than ${MAX_UNPACKED_BYTES} bytes`);
       requireSpace(piece.length);
-      for (let done = 0; done < piece.length; )
-        done += writeSync(output, piece, done, piece.length - done);
+      for (let done = 0; done < piece.length; ) done += writeSync(output, piece, done, piece.length - done);
     }
     await feeding;
   } catch (error) {

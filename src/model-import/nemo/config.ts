@@ -95,9 +95,12 @@ export function readNemoConfig(file: SourceFile | undefined): NemoConfig {
   };
   const subsampling = SUBSAMPLINGS.find((one) => one === at("encoder.subsampling"));
   if (!subsampling)
-    throw refuse(`encoder.subsampling is ${shown(at("encoder.subsampling"))}, not ${SUBSAMPLINGS.join(" or ")}`);
+    throw refuse(
+      `encoder.subsampling is ${shown(at("encoder.subsampling"))}, not ${SUBSAMPLINGS.join(" or ")}`,
+    );
   const factor = whole("encoder.subsampling_factor", 2, 16);
-  if (!FACTORS.includes(factor)) throw refuse(`encoder.subsampling_factor is ${factor}, not ${FACTORS.join(", ")}`);
+  if (!FACTORS.includes(factor))
+    throw refuse(`encoder.subsampling_factor is ${factor}, not ${FACTORS.join(", ")}`);
   const scales = at("encoder.xscaling") ?? true;
   if (typeof scales !== "boolean") throw refuse(`encoder.xscaling is ${shown(scales)}, not true or false`);
   const symbols = ["decoding.greedy.max_symbols", "decoding.greedy.max_symbols_per_step"];
@@ -118,7 +121,8 @@ type Refuse = (reason: string) => ImportError;
 
 /** A model that was trained with several contexts has a list of them. The engine's frames hear all others. */
 function checkContext(value: unknown, refuse: Refuse): void {
-  const isWhole = (pair: unknown) => Array.isArray(pair) && pair.length === 2 && pair.every((side) => side === -1);
+  const isWhole = (pair: unknown) =>
+    Array.isArray(pair) && pair.length === 2 && pair.every((side) => side === -1);
   if (value === undefined || isWhole(value)) return;
   if (Array.isArray(value) && value.length === 1 && isWhole(value[0])) return;
   throw refuse(`encoder.att_context_size is ${shown(value)}; the engine computes with [-1, -1] (unlimited)`);
@@ -163,7 +167,8 @@ function settingsOf(root: Record<string, unknown>): ReadSetting {
     let value: unknown = root;
     for (const part of name.split(".")) {
       value = isJsonObject(value) && Object.hasOwn(value, part) ? value[part] : undefined;
-      const reference = typeof value === "string" ? /^\$\{(?:model\.)?([\w.]+)\}$/.exec(value)?.[1] : undefined;
+      const reference =
+        typeof value === "string" ? /^\$\{(?:model\.)?([\w.]+)\}$/.exec(value)?.[1] : undefined;
       if (reference === undefined) continue;
       if (references === MAX_REFERENCES) throw new ImportError(CONFIG, `${name} refers to itself`);
       value = find(reference, references + 1);

@@ -1,4 +1,10 @@
-import { type TdtShape, TDT_FREQUENCIES, TDT_WINDOW, type TdtTensor, tdtTensors } from "../../lib/tdt-file.ts";
+import {
+  TDT_FREQUENCIES,
+  TDT_WINDOW,
+  type TdtShape,
+  type TdtTensor,
+  tdtTensors,
+} from "../../lib/tdt-file.ts";
 import { ImportError } from "../import-error.ts";
 import type { SourceFile } from "../source-file.ts";
 import type { StoredTensor } from "../stored-tensor.ts";
@@ -12,7 +18,8 @@ export type NemoWeights = { file: SourceFile; tensors: ReadonlyMap<string, Store
 export type FoundTensor = TdtTensor & { source: StoredTensor | Values };
 
 /** Tensors that recognition does not need: counters of training, and the CTC head of a hybrid model. */
-const IGNORED = /\.num_batches_tracked$|^ctc_decoder\.|^(?:loss|wer|ctc_loss|ctc_wer|spec_augmentation)\.|^encoder\.pos_enc\./;
+const IGNORED =
+  /\.num_batches_tracked$|^ctc_decoder\.|^(?:loss|wer|ctc_loss|ctc_wer|spec_augmentation)\.|^encoder\.pos_enc\./;
 /** Biases that all layers share have a copy in each layer. */
 const SHARED = /^encoder\.pos_bias_[uv]$/;
 /** torch adds it to the variance in batch normalization. */
@@ -80,7 +87,9 @@ export function findTensors(weights: NemoWeights, shape: TdtShape): FoundTensor[
   };
   const optional: TakeTensor<StoredTensor | undefined> = (name, sizes) =>
     left.has(name) ? take(name, sizes) : undefined;
-  const jointOut = [...left.keys()].map((name) => JOINT_OUT.exec(name)?.[1]).find((number) => number !== undefined);
+  const jointOut = [...left.keys()]
+    .map((name) => JOINT_OUT.exec(name)?.[1])
+    .find((number) => number !== undefined);
   const made = computedTensors(shape, take, optional);
   const found = tdtTensors(shape).map((tensor): FoundTensor => {
     const source =
@@ -89,7 +98,10 @@ export function findTensors(weights: NemoWeights, shape: TdtShape): FoundTensor[
   });
   const [unknown] = left.keys();
   if (unknown !== undefined)
-    throw new ImportError(weights.file.name, `the tensor ${unknown} belongs to no part that the engine computes`);
+    throw new ImportError(
+      weights.file.name,
+      `the tensor ${unknown} belongs to no part that the engine computes`,
+    );
   return found;
 }
 
@@ -208,9 +220,13 @@ function depthwise(
   const [weightName, biasName] = [`${of}depthwise_conv.weight`, `${of}depthwise_conv.bias`];
   const weight = take(weightName, [width, 1, kernel]);
   const bias = optional(biasName, [width]);
-  const norm = NORM_PARTS.map((part) => [`${of}batch_norm.${part}`, take(`${of}batch_norm.${part}`, [width])] as const);
+  const norm = NORM_PARTS.map(
+    (part) => [`${of}batch_norm.${part}`, take(`${of}batch_norm.${part}`, [width])] as const,
+  );
   const readNorm = () => {
-    const [scale = [], shift = [], mean = [], variance = []] = norm.map(([name, tensor]) => valuesOf(tensor, name));
+    const [scale = [], shift = [], mean = [], variance = []] = norm.map(([name, tensor]) =>
+      valuesOf(tensor, name),
+    );
     const factor = (n: number) => (scale[n] ?? 0) / Math.sqrt((variance[n] ?? 0) + NORM_EPSILON);
     return { factor, shift, mean };
   };

@@ -37,15 +37,20 @@ export function readNemoTokens(
   const type = at("tokenizer.type");
   const langs = at("tokenizer.langs");
   const kinds = type === "agg" && isJsonObject(langs) ? Object.values(langs).map(typeOf) : [type];
-  if (type === "agg" && kinds.length === 0) throw new ImportError(CONFIG, "tokenizer.langs names no tokenizer");
+  if (type === "agg" && kinds.length === 0)
+    throw new ImportError(CONFIG, "tokenizer.langs names no tokenizer");
   for (const kind of kinds)
     if (kind !== undefined && kind !== "bpe" && kind !== "wpe")
       throw new ImportError(CONFIG, `tokenizer.type is ${JSON.stringify(kind)}, not bpe, wpe or agg`);
   const [kind] = new Set(kinds);
   const list = listed(at("joint.vocabulary")) ?? listed(at("labels")) ?? fromFiles(at, files);
-  if (!list) throw new ImportError(CONFIG, "joint.vocabulary is missing, and no file of the tokenizer has the tokens");
+  if (!list)
+    throw new ImportError(CONFIG, "joint.vocabulary is missing, and no file of the tokenizer has the tokens");
   if (list.length !== count)
-    throw new ImportError(CONFIG, `joint.vocabulary has ${list.length} tokens, and joint.joint_net has ${count}`);
+    throw new ImportError(
+      CONFIG,
+      `joint.vocabulary has ${list.length} tokens, and joint.joint_net has ${count}`,
+    );
   const tokens = list.map(kind === "wpe" ? fromWordPiece : kind === "bpe" ? asItIs : fromCharacter);
   const long = tokens.findIndex((token) => Buffer.byteLength(token) > MAX_TOKEN_BYTES);
   if (long !== -1) throw new ImportError(CONFIG, `token ${long} is longer than ${MAX_TOKEN_BYTES} bytes`);
@@ -80,9 +85,18 @@ function listed(value: unknown): string[] | undefined {
 function fromFiles(at: NemoConfig["at"], files: ReadonlyMap<string, SourceFile>): string[] | undefined {
   for (const setting of ["tokenizer.spe_tokenizer_vocab", "tokenizer.vocab_path"]) {
     const name = at(setting);
-    const file = typeof name === "string" ? files.get(name.replace(/^nemo:/, "").split("/").at(-1) ?? "") : undefined;
+    const file =
+      typeof name === "string"
+        ? files.get(
+            name
+              .replace(/^nemo:/, "")
+              .split("/")
+              .at(-1) ?? "",
+          )
+        : undefined;
     if (!file) continue;
-    if (file.bytes > MAX_VOCABULARY_BYTES) throw new ImportError(file.name, "it is too large for a vocabulary");
+    if (file.bytes > MAX_VOCABULARY_BYTES)
+      throw new ImportError(file.name, "it is too large for a vocabulary");
     const lines = file.read(0, file.bytes).toString("utf8").split("\n");
     if (lines.at(-1) === "") lines.pop();
     return lines.map((line) => line.split("\t")[0] ?? "");

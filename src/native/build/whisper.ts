@@ -24,7 +24,9 @@ const LIBRARY_SETTINGS = ["ggml-libraries.cmake", "ggml-libraries.map"].map((nam
 /** Headers that the kernels and the speech detector share. */
 const HEADERS = join(import.meta.dirname, "../headers");
 /** What the addon has besides for TDT models. */
-const TDT_SOURCES = ["tdt", "onnx/spectrum.c", "onnx/spectrum.h"].map((name) => join(import.meta.dirname, "..", name));
+const TDT_SOURCES = ["tdt", "onnx/spectrum.c", "onnx/spectrum.h"].map((name) =>
+  join(import.meta.dirname, "..", name),
+);
 const PEERS_PROJECT = join(import.meta.dirname, "../../../scripts/bench/whisper-peers");
 const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
 

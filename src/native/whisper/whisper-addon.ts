@@ -85,8 +85,43 @@ export type NativeModel = {
   free(): Promise<void>;
 };
 
+/** A loaded TDT model. The garbage collector frees it, once no run uses it. */
+export type TdtHandle = { readonly __tdt: unique symbol };
+
+/** The tokens that a TDT model wrote, in order. */
+export type NativeTdtTokens = {
+  /** Frames of the encoder. */
+  frames: number;
+  ids: Int32Array;
+  /** The frame in which each was written, and how many frames it takes: 0 and more; 1 of an RNN-T model. */
+  starts: Int32Array;
+  durations: Int32Array;
+  probabilities: Float32Array;
+};
+
+/** The part of the addon that runs TDT and RNN-T models (src/native/tdt/). */
+export type TdtAddon = {
+  /**
+   * Loads a model on a thread of its own.
+   *
+   * @throws Error for a file that is no such model; some damaged files end the process: check them before
+   */
+  loadTdt(path: string): Promise<TdtHandle>;
+  /**
+   * Runs a model on a thread of its own. Runs may go on side by side.
+   *
+   * @param samples 16 kHz mono, at least 10 ms; they are copied
+   * @param params threads of the encoder, and how much less urgent they are than others of the process
+   */
+  runTdt(
+    model: TdtHandle,
+    samples: Float32Array,
+    params: { threads: number; niceness: number },
+  ): { promise: Promise<NativeTdtTokens>; abort(): void };
+};
+
 /** What smart-whisper exports with `binding/`: its class of a model, with further methods, and functions of our own. */
-export type NativeAddon = {
+export type NativeAddon = TdtAddon & {
   scoreCpuLibraries(files: string[]): number[];
   loadBackends(cpuLibrary: string, extraFiles: string[], usesKernels: boolean): BackendFailure[];
   /** Returns where a text begins to repeat itself, and the length of what it repeats, in bytes of UTF-8. */

@@ -152,7 +152,7 @@ describe("tidy", () => {
       .filter((path) => !isTest(path) && !inTesting(path))
       .filter((path) => literal.test(readFileSync(path, "utf8")))
       .map((path) => relative(SRC, path))
-      .filter((path) => !/^(families|engine)\/(whisper|ctc)\//.test(path));
+      .filter((path) => !/^(families|engine)\/(whisper|ctc|tdt)\//.test(path));
     expect(knowing.sort()).toEqual([
       // The type of checkpoints of transformers, and the folder of a build.
       "model-import/whisper-config.ts",
