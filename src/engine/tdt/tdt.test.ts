@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkTdtFile } from "../../families/tdt/model-file.ts";
+import { extractNativeFiles } from "../../native/native-files.ts";
+import type { NativeTdtTokens, TdtHandle } from "../../native/whisper/whisper-addon.ts";
+import { makeNemoTensors, NEMO_MODELS } from "../../testing/makers/nemo-maker.ts";
+import { writeTdtModel } from "../../testing/makers/tdt-model.ts";
+import { tinyRecordings } from "../../testing/makers/tiny-ctc.ts";
+import { recognizePlainly } from "../../testing/reference-tdt/reference.ts";
+import { openGgml } from "../whisper/whisper.ts";
+import { spelledTokens } from "./tdt-text.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-tdt-"));
+let addon: ReturnType<typeof openGgml>["addon"];
+beforeAll(async () => {
+  const { dir } = await extractNativeFiles(folder);
+  addon = openGgml(dir, [], [], true).addon;
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Recordings with clear differences: the smallest difference between two choices of the reference is printed where one fails. */
+const sounds = tinyRecordings.slice(0, 2).map(({ name, pcm }) => ({
+  name,
+  samples: Float32Array.from(pcm, (value) => value / 32_768),
+}));
+
+const listed = ({ ids, starts, durations }: NativeTdtTokens) =>
+  Array.from(ids, (id, n) => ({ id, frame: starts[n], duration: durations[n] }));
+
+const loaded = new Map<string, Promise<TdtHandle>>();
+
+function load(name: keyof typeof NEMO_MODELS): Promise<TdtHandle> {
+  const path = join(folder, `${name}.gguf`);
+  const handle = loaded.get(name) ?? writeTdtModel(name, path).then(() => addon.loadTdt(path));
+  loaded.set(name, handle);
+  return handle;
+}
+
+const NAMES = ["parakeet", "wide", "rnnt"] as const;
+
+describe.each(NAMES.map((name) => ({ name })))("a generated model of the shape $name", ({ name }) => {
+  const model = NEMO_MODELS[name];
+  let handle: TdtHandle;
+  beforeAll(async () => {
+    handle = await load(name);
+  });
+
+  test("writes the reference's tokens, with their frames, durations and probabilities", async () => {
+    const tensors = makeNemoTensors(model);
+    for (const { samples } of sounds) {
+      const expected = recognizePlainly(model, tensors, samples);
+      const found = await addon.runTdt(handle, samples, { threads: 2, niceness: 0 }).promise;
+      expect(found.frames).toBe(expected.frames);
+      expect(expected.tokens.length).toBeGreaterThan(5);
+      expect(listed(found)).toEqual(
+        expected.tokens.map(({ id, frame, duration }) => ({ id, frame, duration })),
+      );
+      // Activations are rounded to 16 bits where weights have so many.
+      for (const [n, { probability }] of expected.tokens.entries())
+        expect(Math.abs((found.probabilities[n] ?? 0) - probability)).toBeLessThan(0.005);
+    }
+  }, 60_000);
+
+  test("writes the same with other threads, and beside other chunks", async () => {
+    const runs = [...sounds, ...sounds, ...sounds].map(
+      ({ samples }, n) => addon.runTdt(handle, samples, { threads: 1 + (n % 2), niceness: 0 }).promise,
+    );
+    const found = (await Promise.all(runs)).map(listed);
+    for (const [n, tokens] of found.entries()) expect(tokens).toEqual(found[n % sounds.length] ?? []);
+  }, 60_000);
+});
+
+test("smaller weights give nearly the same probabilities", async () => {
+  const path = join(folder, "small.gguf");
+  await writeTdtModel("parakeet", path, "q8_0");
+  expect(checkTdtFile(path).weights).toBe("q8_0");
+  const [small, large] = await Promise.all([addon.loadTdt(path), load("parakeet")]);
+  const [sound] = sounds;
+  const run = (handle: TdtHandle) =>
+    addon.runTdt(handle, sound?.samples ?? new Float32Array(), { threads: 1, niceness: 0 }).promise;
+  const [found, expected] = await Promise.all([run(small), run(large)]);
+  expect(Array.from(found.ids)).toEqual(Array.from(expected.ids));
+  for (const [n, probability] of expected.probabilities.entries())
+    expect(Math.abs((found.probabilities[n] ?? 0) - probability)).toBeLessThan(0.06);
+}, 60_000);
+
+test("audio that is empty, too short or no numbers is refused, and an abort rejects", async () => {
+  const handle = await load("rnnt");
+  const run = (samples: Float32Array) => addon.runTdt(handle, samples, { threads: 1, niceness: 0 });
+  expect(() => run(new Float32Array())).toThrow("empty");
+  expect(() => run(new Float32Array(159))).toThrow("shorter than a frame");
+  expect(() => run(new Float32Array(1_600).fill(Number.NaN))).toThrow("no number");
+  expect(() => addon.runTdt({} as TdtHandle, new Float32Array(160), { threads: 1, niceness: 0 })).toThrow();
+  const long = run(new Float32Array(16_000 * 120));
+  long.abort();
+  expect(await long.promise.catch((error: Error) => error.name)).toBe("AbortError");
+}, 60_000);
+
+describe("tokens become words", () => {
+  const texts = ["▁go", "od", ".", "<s>", "<|en|>", "<0xE0>", "<0xA4>", "<0x95>", "▁", "<0xFF>"];
+  const token = (id: number, first: number, last = first) => ({ id, first, last, probability: 0.5 });
+  const textOf = (ids: number[]) => {
+    const { tokens, texts: all } = spelledTokens(
+      ids.map((id, n) => token(id, n)),
+      texts,
+    );
+    return tokens.map(({ id }) => all[id]).join("");
+  };
+
+  test("control tokens are no text, and bytes become characters", () => {
+    expect(textOf([3, 4, 0, 1, 2])).toBe("▁good.");
+    expect(textOf([8, 5, 6, 7, 1])).toBe("▁कod");
+    expect(textOf([0, 9, 1])).toBe("▁good");
+    expect(textOf([5, 6])).toBe("");
+  });
+  test("punctuation takes no time", () => {
+    const { tokens } = spelledTokens([token(0, 0, 1), token(1, 2, 3), token(2, 9, 12)], texts);
+    expect(tokens.at(-1)).toMatchObject({ id: 2, first: 3, last: 3 });
+  });
+});

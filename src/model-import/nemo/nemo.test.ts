@@ -1,0 +1,227 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { checkTdtFile } from "../../families/tdt/model-file.ts";
+import { sha256Hex } from "../../lib/sha256.ts";
+import type { MadeTensor } from "../../testing/makers/checkpoint-makers.ts";
+import {
+  makeNemo,
+  makeNemoConfig,
+  makeNemoTensors,
+  makeTar,
+  NEMO_MODELS,
+} from "../../testing/makers/nemo-maker.ts";
+import { importModel } from "../import-worker.ts";
+import type { WeightType } from "../quantise.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-nemo-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const MODEL = NEMO_MODELS.parakeet;
+const TENSORS = makeNemoTensors(MODEL);
+let count = 0;
+
+async function convert(bytes: Uint8Array, type: WeightType = "f16") {
+  const of = join(folder, String(count++));
+  mkdirSync(join(of, "scratch"), { recursive: true });
+  const [source, output] = [join(of, "model.nemo"), join(of, "model.gguf")];
+  writeFileSync(source, bytes);
+  const request = {
+    kind: "nemo",
+    source,
+    type,
+    output,
+    scratch: join(of, "scratch"),
+    reserveBytes: 0,
+  } as const;
+  return { ...(await importModel(request, () => {})), output };
+}
+
+const config = () => makeNemoConfig(MODEL);
+
+describe("a .nemo file", () => {
+  test.each(Object.entries(NEMO_MODELS))(
+    "of the shape %s becomes the engine's file",
+    async (_name, model) => {
+      const bytes = makeNemo(makeNemoConfig(model), makeNemoTensors(model));
+      const imported = await convert(bytes);
+      const { shape, tokens, weights } = checkTdtFile(imported.output);
+      const { tokenizer, tokens: _tokens, seed, xscaling, ...sizes } = model;
+      expect(shape).toEqual({
+        ...sizes,
+        scalesInput: xscaling,
+        tokens: model.tokens.length,
+        mostSymbols: 10,
+      });
+      expect(weights).toBe("f16");
+      const first = {
+        bpe: ["<unk>", "ka", "▁ka"],
+        wpe: ["<pad>", "<unk>", "▁one"],
+        characters: ["▁", "अ", "आ"],
+      };
+      expect(tokens.slice(0, 3)).toEqual(first[tokenizer]);
+      if (tokenizer === "wpe") expect(tokens.at(-1)).toBe("th");
+      expect(imported.size).toBe(`${model.layers} layers of width ${model.width}`);
+      expect(imported.sources).toEqual([{ name: "model.nemo", sha256: sha256Hex(bytes) }]);
+    },
+  );
+
+  test("that is packed, as old releases wrote it, becomes the same", async () => {
+    const bytes = makeNemo(config(), TENSORS);
+    const [plain, packed] = [await convert(bytes), await convert(gzipSync(bytes))];
+    expect(packed.sha256).toBe(plain.sha256);
+  });
+
+  test("can have smaller weights, where rows are whole blocks", async () => {
+    for (const type of ["q8_0", "q5_0", "q5_1"] as const) {
+      const { output, bytes } = await convert(makeNemo(config(), TENSORS), type);
+      expect(checkTdtFile(output).weights).toBe(type);
+      expect(bytes).toBeLessThan((await convert(makeNemo(config(), TENSORS))).bytes);
+    }
+  });
+
+  test("of several tokenizers names its languages; a vocabulary may be in a file", async () => {
+    const { joint, ...rest } = config();
+    const { vocabulary, ...others } = joint ?? {};
+    const langs = { hi: { type: "bpe" }, ta: { type: "bpe" } };
+    const aggregate = { ...config(), tokenizer: { type: "agg", langs } };
+    const named = checkTdtFile((await convert(makeNemo(aggregate, TENSORS))).output);
+    expect(named.languages).toEqual(["hi", "ta"]);
+    const inFile = {
+      ...rest,
+      joint: others,
+      tokenizer: { type: "bpe", spe_tokenizer_vocab: "nemo:0123_tokenizer.vocab" },
+    };
+    const lines = (vocabulary as string[]).map((token) => `${token}\t-1\n`).join("");
+    const file = { name: "0123_tokenizer.vocab", content: Buffer.from(lines) };
+    expect(checkTdtFile((await convert(makeNemo(inFile, TENSORS, [file]))).output).tokens).toEqual([
+      ...MODEL.tokens,
+    ]);
+  });
+
+  test("of a hybrid model loses its CTC head", async () => {
+    const head: MadeTensor = {
+      name: "ctc_decoder.decoder_layers.0.weight",
+      shape: [2],
+      values: new Float32Array(2),
+    };
+    expect((await convert(makeNemo(config(), [...TENSORS, head]))).sha256).toBe(
+      (await convert(makeNemo(config(), TENSORS))).sha256,
+    );
+  });
+});
+
+describe("is refused", () => {
+  /** A setting and a value that the engine does not compute. */
+  const settings: [name: string, value: unknown, reason?: string][] = [
+    ["preprocessor.sample_rate", 8_000],
+    ["preprocessor.normalize", "all_features"],
+    ["preprocessor.window_stride", 0.02],
+    ["preprocessor.n_fft", 1024],
+    ["preprocessor.log_zero_guard_value", 1e-5, "log_zero_guard_value is 0.00001, not 2⁻²⁴"],
+    ["preprocessor.features", 0, "preprocessor.features is 0, not a whole number from 1 to 256"],
+    ["preprocessor._target_", "nemo.AudioToMFCCPreprocessor", "not AudioToMelSpectrogramPreprocessor"],
+    ["encoder._target_", "nemo.SqueezeformerEncoder", 'encoder._target_ is "nemo.SqueezeformerEncoder"'],
+    ["encoder.subsampling", "vggnet", 'encoder.subsampling is "vggnet", not dw_striding or striding'],
+    ["encoder.subsampling_factor", 6, "encoder.subsampling_factor is 6"],
+    ["encoder.self_attention_model", "rel_pos_local_attn"],
+    ["encoder.att_context_size", [70, 13], "encoder.att_context_size is [70,13]"],
+    ["encoder.causal_downsampling", true],
+    ["encoder.conv_norm_type", "layer_norm"],
+    ["encoder.conv_context_size", "causal"],
+    ["encoder.reduction", "pooling"],
+    ["encoder.xscaling", "yes", 'encoder.xscaling is "yes"'],
+    ["encoder.n_heads", 7, "its width 64 is not divided by encoder.n_heads, 7"],
+    ["encoder.n_heads", "${encoder.n_heads}", "encoder.n_heads refers to itself"],
+    ["decoder._target_", "nemo.StatelessTransducerDecoder", "not RNNTDecoder"],
+    ["decoder.normalization_mode", "layer"],
+    ["joint._target_", "nemo.HATJoint", "not RNNTJoint"],
+    ["joint.jointnet.activation", "tanh"],
+    ["joint.num_extra_outputs", 4, "model_defaults.tdt_durations is [0,1,2,3,4], not 4 whole numbers"],
+    ["joint.vocabulary", ["a"], "joint.vocabulary has 1 tokens, and joint.joint_net has 22"],
+    ["joint.vocabulary", [1], "joint.vocabulary has the token 0, which is not a text"],
+    ["model_defaults.tdt_durations", [0, 0, 0, 0, 0], "has no duration above 0"],
+    ["tokenizer.type", "word", 'tokenizer.type is "word", not bpe, wpe or agg'],
+    ["decoding.greedy.max_symbols", 0, "decoding.greedy.max_symbols is 0"],
+  ];
+  test.each(settings)("with %s %j", async (name, value, reason = name) => {
+    const changed = config();
+    let place: Record<string, unknown> = changed;
+    const parts = name.split(".");
+    for (const part of parts.slice(0, -1)) place = place[part] as Record<string, unknown>;
+    place[parts.at(-1) ?? ""] = value;
+    const failed = await convert(makeNemo(changed, TENSORS)).catch((error: Error) => error.message);
+    expect(failed).toStartWith(
+      name.includes("n_heads") && value === 7 ? "model_weights.ckpt: " : "model_config.yaml: ",
+    );
+    expect(failed).toContain(reason);
+  });
+
+  const without = (name: string) => TENSORS.filter((tensor) => tensor.name !== name);
+  const changed = (name: string, change: Partial<MadeTensor>) =>
+    TENSORS.map((tensor) => (tensor.name === name ? { ...tensor, ...change } : tensor));
+  const norm = "encoder.layers.1.norm_out.bias";
+  const many = (n: number) => new Float32Array(n);
+  const weights: [what: string, tensors: MadeTensor[], reason: string][] = [
+    ["without a tensor", without(norm), `the tensor ${norm} is missing`],
+    ["without the features", without("preprocessor.featurizer.fb"), "preprocessor.featurizer.fb is missing"],
+    [
+      "with one of another shape",
+      changed(norm, { shape: [63], values: many(63) }),
+      `${norm} is 63; the other tensors and model_config.yaml say 64`,
+    ],
+    [
+      "with one that it does not compute",
+      [...TENSORS, { name: "encoder.adapter.weight", shape: [1], values: many(1) }],
+      "the tensor encoder.adapter.weight belongs to no part that the engine computes",
+    ],
+    [
+      "with a bias that is no number",
+      changed(norm, { values: many(64).fill(Number.NaN) }),
+      `the tensor layers.1.norm_out.bias holds a value that is not a finite number`,
+    ],
+    [
+      "with a weight that 16 bits cannot hold",
+      changed("joint.joint_net.2.weight", { values: many(28 * 48).fill(1e6) }),
+      "which 16 bits cannot hold",
+    ],
+  ];
+  test.each(weights)("%s", async (_what, tensors, reason) => {
+    const failed = await convert(makeNemo(config(), tensors)).catch((error: Error) => error.message);
+    expect(failed).toContain(reason);
+  });
+
+  const whole = makeNemo(config(), TENSORS);
+  const yaml = (text: string) => makeTar([{ name: "model_config.yaml", content: Buffer.from(text) }]);
+  const spoiled = Buffer.from(whole);
+  spoiled[2_000] = 1;
+  const archives: [what: string, bytes: Uint8Array, reason: string][] = [
+    ["an empty file", new Uint8Array(), "it is truncated"],
+    ["a text", Buffer.from("This is no archive. ".repeat(60)), "it is not a .nemo file (tar)"],
+    ["a cut archive", whole.subarray(0, 100_000), "it is truncated"],
+    ["an archive that is damaged when unpacked", gzipSync(whole).subarray(0, 5_000), "it is damaged"],
+    ["no configuration", makeTar([]), "model_config.yaml: the file is missing"],
+    ["a configuration that is no YAML", yaml("a: [1\nb: }"), "the file is not valid YAML"],
+    ["a configuration that is a list", yaml("- a\n- b"), "the file is not a list of settings"],
+    [
+      "no weights",
+      makeTar([{ name: "model_config.yaml", content: Buffer.from(JSON.stringify(config())) }]),
+      "it has no model_weights.ckpt",
+    ],
+    [
+      "a link",
+      makeTar([{ name: "model_config.yaml", content: new Uint8Array(), type: "SymbolicLink" }]),
+      "is not a file (SymbolicLink)",
+    ],
+    [
+      "a file twice",
+      makeTar([1, 2].map(() => ({ name: "model_config.yaml", content: new Uint8Array() }))),
+      "it has two files model_config.yaml",
+    ],
+  ];
+  test.each(archives)("%s", async (_what, bytes, reason) => {
+    expect(await convert(bytes).catch((error: Error) => error.message)).toContain(reason);
+  });
+});
