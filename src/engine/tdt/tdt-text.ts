@@ -11,7 +11,7 @@ export type SpelledTokens = { tokens: WrittenToken[]; texts: readonly string[] }
 
 /**
  * Prepares tokens for their joining to words: those without text are left out, bytes that follow each other become one token,
- * and punctuation takes no time of its own, because nobody speaks it.
+ * and punctuation takes no time of its own, because it is not spoken.
  *
  * @param texts texts of the model's tokens by their numbers
  */

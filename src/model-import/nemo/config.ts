@@ -28,7 +28,7 @@ const FACTORS = [2, 4, 8, 16];
 /** NeMo adds it to the energy of a band: 2⁻²⁴. */
 const LEAST_ENERGY = 2 ** -24;
 
-/** Settings that have one value in all models that the engine computes. `undefined` stands for a setting that is not there. */
+/** Settings that have one value in all models that the engine computes. `undefined`: the setting may be missing. */
 const FIXED: readonly [name: string, ...values: unknown[]][] = [
   ["sample_rate", undefined, RATE_HZ],
   ["preprocessor.sample_rate", undefined, RATE_HZ],

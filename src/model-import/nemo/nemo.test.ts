@@ -134,7 +134,7 @@ describe("is refused", () => {
     ["encoder.reduction", "pooling"],
     ["encoder.xscaling", "yes", 'encoder.xscaling is "yes"'],
     ["encoder.n_heads", 7, "its width 64 is not divided by encoder.n_heads, 7"],
-    ["encoder.n_heads", "${encoder.n_heads}", "encoder.n_heads refers to itself"],
+    ["encoder.n_heads", `$${"{encoder.n_heads}"}`, "encoder.n_heads refers to itself"],
     ["decoder._target_", "nemo.StatelessTransducerDecoder", "not RNNTDecoder"],
     ["decoder.normalization_mode", "layer"],
     ["joint._target_", "nemo.HATJoint", "not RNNTJoint"],
@@ -178,7 +178,7 @@ describe("is refused", () => {
       "the tensor encoder.adapter.weight belongs to no part that the engine computes",
     ],
     [
-      "with a bias that is no number",
+      "with a bias that is not a number",
       changed(norm, { values: many(64).fill(Number.NaN) }),
       `the tensor layers.1.norm_out.bias holds a value that is not a finite number`,
     ],
@@ -199,11 +199,11 @@ describe("is refused", () => {
   spoiled[2_000] = 1;
   const archives: [what: string, bytes: Uint8Array, reason: string][] = [
     ["an empty file", new Uint8Array(), "it is truncated"],
-    ["a text", Buffer.from("This is no archive. ".repeat(60)), "it is not a .nemo file (tar)"],
+    ["a text", Buffer.from("This is a text. ".repeat(60)), "it is not a .nemo file (tar)"],
     ["a cut archive", whole.subarray(0, 100_000), "it is truncated"],
     ["an archive that is damaged when unpacked", gzipSync(whole).subarray(0, 5_000), "it is damaged"],
     ["no configuration", makeTar([]), "model_config.yaml: the file is missing"],
-    ["a configuration that is no YAML", yaml("a: [1\nb: }"), "the file is not valid YAML"],
+    ["a configuration that is not YAML", yaml("a: [1\nb: }"), "the file is not valid YAML"],
     ["a configuration that is a list", yaml("- a\n- b"), "the file is not a list of settings"],
     [
       "no weights",

@@ -183,7 +183,7 @@ function computedTensors(
   return made;
 }
 
-/** The blank stands for the beginning of the text, where NeMo's prediction net receives zeros. */
+/** With the blank the engine begins a text, where NeMo's prediction net receives zeros. */
 function embedding({ tokens, predictionWidth }: TdtShape, take: TakeTensor): Values {
   const name = "decoder.prediction.embed.weight";
   const tensor = take(name, [tokens + 1, predictionWidth]);

@@ -38,7 +38,7 @@ class TdtDecoder {
     void         BuildPrediction();
     void         BuildJoint();
     ggml_tensor* Cell(int number, ggml_tensor* x);
-    /** Computes the prediction that follows a token; the blank stands for the beginning. */
+    /** Computes the prediction that follows a token, or with the blank that at the beginning. */
     void   Predict(int token, ComputeScope& scope);
     Choice Join(const float* frame, ComputeScope& scope);
 

@@ -104,7 +104,7 @@ export type TdtAddon = {
   /**
    * Loads a model on a thread of its own.
    *
-   * @throws Error for a file that is no such model; some damaged files end the process: check them before
+   * @throws Error for a file with another content; some damaged files end the process: check them before
    */
   loadTdt(path: string): Promise<TdtHandle>;
   /**
