@@ -121,6 +121,40 @@ describe("messages", () => {
       expect(faultOf({ segments: [{ ...segment, ...wrong }], elapsed_ms: 1 }, bounds)).toBeDefined();
     }
   });
+
+  test("the words of a result are within its segments, in order, and no more than the text", () => {
+    const bounds = { audioMs: 5_000, windowMs: 30_000 };
+    const segment = { startMs: 1_000, endMs: 4_000, text: "one two", language: "en", confidence: 1 };
+    const word = (text: string, startMs: number, endMs: number) => ({ text, startMs, endMs, confidence: 1 });
+    const faultWith = (...words: ReturnType<typeof word>[]) =>
+      faultOf({ segments: [{ ...segment, words }], elapsed_ms: 1 }, bounds);
+    expect(faultWith(word("one", 1_000, 2_000), word("two", 2_000, 4_000))).toBeUndefined();
+    expect(faultWith()).toBeUndefined();
+    for (const wrong of [
+      [word("one", 999, 2_000)],
+      [word("one", 1_000, 4_001)],
+      [word("one", 2_000, 1_500)],
+      [word("one", 2_000, 3_000), word("two", 2_999, 3_500)],
+      [word("onetwothree", 1_000, 2_000)],
+      [word("one", Number.NaN, 2_000)],
+    ]) {
+      expect(faultWith(...wrong)).toBeDefined();
+    }
+    const head = { v: PROTOCOL, job: JOB, attempt: "0".repeat(16), proof: "p".repeat(43) };
+    const read = (words: unknown) =>
+      readDone(encode({ ...head, outcome: { segments: [{ ...segment, words }], elapsed_ms: 1 } }));
+    expect(read([word("one", 1_000, 2_000)]).outcome?.segments[0]?.words).toHaveLength(1);
+    for (const wrong of [
+      [{ ...word("one", 1_000, 2_000), confidence: 2 }],
+      [word("one two", 1_000, 2_000)],
+      [word("", 1_000, 2_000)],
+      [{ text: "one" }],
+      Array(2_001).fill(word("o", 1_000, 1_000)),
+      "one",
+    ]) {
+      expect(() => read(wrong)).toThrow(MessageError);
+    }
+  });
 });
 
 test("tokens hold for one job, ten minutes and one purpose", () => {

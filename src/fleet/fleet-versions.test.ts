@@ -54,8 +54,19 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
   });
 
   /** Copies this program. The copy has this version of the protocol, and understands the one before it. */
-  async function programOf(protocol: number): Promise<Program> {
-    const root = join(folder, `protocol-${protocol}`);
+  const programOf = (protocol: number) =>
+    changedProgram(`protocol-${protocol}`, "fleet/messages.ts", [
+      [/PROTOCOL = 1;/, `PROTOCOL = ${protocol};`],
+      [/OLDEST_PROTOCOL = 1;/, `OLDEST_PROTOCOL = ${protocol - 1};`],
+    ]);
+
+  /** Copies this program. In a file of the copy, texts are others. */
+  async function changedProgram(
+    name: string,
+    file: string,
+    changes: readonly [from: RegExp, to: string][],
+  ): Promise<Program> {
+    const root = join(folder, name);
     const copy = join(root, "src");
     for (const part of reachedBy("fleet")) {
       cpSync(join(SOURCE, part), join(copy, part), {
@@ -64,14 +75,12 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
       });
     }
     symlinkSync(join(SOURCE, "../node_modules"), join(root, "node_modules"));
-    const messages = join(copy, "fleet/messages.ts");
-    const text = readFileSync(messages, "utf8");
-    const changed = text
-      .replace(/PROTOCOL = 1;/, `PROTOCOL = ${protocol};`)
-      .replace(/OLDEST_PROTOCOL = 1;/, `OLDEST_PROTOCOL = ${protocol - 1};`);
-    expect(changed).toContain(`export const PROTOCOL = ${protocol};`);
-    expect(changed).toContain(`OLDEST_PROTOCOL = ${protocol - 1};`);
-    writeFileSync(messages, changed);
+    let text = readFileSync(join(copy, file), "utf8");
+    for (const [from, to] of changes) {
+      expect(text).toMatch(from);
+      text = text.replace(from, to);
+    }
+    writeFileSync(join(copy, file), text);
     const control = (await import(join(copy, "fleet/control/open-fleet.ts"))) as {
       openFleet: Program["open"];
     };
@@ -175,6 +184,48 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
       expect(await recognizers(fleet)).toEqual(new Set(["current"]));
       expect(refusalsIn(lines)).toBe(1);
       expect(fleet.status().interrupted_chunks).toBe(0);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "chunks whose words get times wait until there is a worker that knows of words, and its words arrive",
+    async () => {
+      const lines: string[] = [];
+      const log = openLog("info", "json", (line) => void lines.push(line));
+      const without = await changedProgram("no-words", "fleet/worker/open-worker.ts", [
+        [/ {6}words: order\.words \?\? false,\n/, ""],
+        [/order = given;/, "order = { drain: given.drain };"],
+      ]);
+      const fleet = control({ log });
+      await worker("old", { open: without.openWorker });
+      await working(fleet, 1);
+      const plain = fleetChunk(model, 1);
+      const timed = { ...plain, settings: { language: "en", words: true } };
+      const { signal } = new AbortController();
+      const found = fleet.engine.recognize(timed, signal);
+      let hasEnded = false;
+      void found.then(() => {
+        hasEnded = true;
+      });
+      await until(() => lines.some((line) => line.includes("chunks wait whose words are to have times")));
+      expect(await repeated(fleet, plain)).toBe("old");
+      expect(fleet.engine.status().models).toMatchObject([
+        { problem: "no worker of the fleet is new enough to give words times" },
+      ]);
+      await Bun.sleep(2_500);
+      expect(hasEnded).toBe(false);
+      const words = [{ text: "new", startMs: 100, endMs: 300, confidence: 0.5 }];
+      const executor = executorOf(async ({ settings }) => ({
+        segments: said("new").segments.map((segment) => (settings.words ? { ...segment, words } : segment)),
+        workMs: 1,
+      }));
+      await worker("new", { executor });
+      const { segments, onStored } = await found;
+      onStored?.();
+      expect(segments).toMatchObject([{ text: "new", words }]);
+      expect(fleet.engine.status().models).toMatchObject([{ problem: undefined }]);
+      expect(fleet.status()).toMatchObject({ results: { refused: 0 }, interrupted_chunks: 0 });
     },
     TIMEOUT_MS,
   );

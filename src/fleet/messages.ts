@@ -25,6 +25,8 @@ const MAX_SEGMENTS = 2_000;
 /** More languages than any model has. */
 const MAX_SPOKEN_LANGUAGES = 200;
 const MAX_TEXT = 4_000;
+/** As many as a text of that length can have. */
+const MAX_WORDS = MAX_TEXT / 2;
 const MAX_REASON = 500;
 /** Jobs that one worker can name: places and results that wait. */
 const MAX_JOBS = 4_096;
@@ -142,6 +144,13 @@ const preparedSchema = Type.Object({
 });
 export type Prepared = Static<typeof preparedSchema>;
 
+const wordSchema = Type.Object({
+  text: Type.String({ minLength: 1, maxLength: MAX_TEXT, pattern: "^\\S+$" }),
+  startMs: Type.Number(),
+  endMs: Type.Number(),
+  confidence: Type.Number({ minimum: 0, maximum: 1 }),
+});
+
 const segmentSchema = Type.Object({
   startMs: Type.Number(),
   endMs: Type.Number(),
@@ -155,6 +164,7 @@ const segmentSchema = Type.Object({
     }),
   ),
   isCut: Type.Optional(Type.Boolean()),
+  words: Type.Optional(Type.Array(wordSchema, { maxItems: MAX_WORDS })),
 });
 
 /** Ways in which a worker can fail at a job. `elsewhere`: the job is not the cause, another worker may do it. */
@@ -228,6 +238,8 @@ const beatSchema = Type.Object({
     }),
   ),
   draining: Type.Boolean(),
+  /** Whether the worker looks for chunks whose words get times; absent: it is too old to give words times. */
+  words: Type.Optional(Type.Boolean()),
   /** Why the worker takes no work although it is not draining. */
   problem: Type.Optional(reason),
   /** Recognized audio per time and place, since the start, as a ratio; absent before the first chunk. */
@@ -240,7 +252,12 @@ export type Beat = Static<typeof beatSchema>;
 const cancelSchema = Type.Object({ v: version, jobs: Type.Array(jobId, { maxItems: MAX_JOBS }) });
 export type Cancel = Static<typeof cancelSchema>;
 
-const orderSchema = Type.Object({ v: version, drain: Type.Boolean() });
+const orderSchema = Type.Object({
+  v: version,
+  drain: Type.Boolean(),
+  /** Whether the worker is to look for chunks whose words get times; absent, as from an older control plane: it is not. */
+  words: Type.Optional(Type.Boolean()),
+});
 export type Order = Static<typeof orderSchema>;
 
 /** A worker's question at its start, and of `shruti doctor`. */
@@ -377,9 +394,17 @@ export function faultOf(
 ): string | undefined {
   const lastMs = Math.max(audioMs, Math.ceil(audioMs / windowMs) * windowMs) + ROUNDING_MS;
   let bytes = 0;
-  for (const { startMs, endMs, text } of segments) {
+  for (const { startMs, endMs, text, words = [] } of segments) {
     if (!(startMs >= 0 && startMs <= endMs && endMs <= lastMs)) return "times outside the audio";
     bytes += Buffer.byteLength(text);
+    let atMs = startMs;
+    for (const word of words) {
+      if (!(word.startMs >= atMs && word.startMs <= word.endMs && word.endMs <= endMs))
+        return "words outside their segment, or out of order";
+      atMs = word.endMs;
+    }
+    const letters = words.reduce((sum, word) => sum + word.text.length, 0);
+    if (letters > text.length) return "words that are more than their text";
   }
   return bytes > MAX_BYTES_OF_TEXT ? "too much text" : undefined;
 }

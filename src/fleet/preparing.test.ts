@@ -104,6 +104,7 @@ test("a recording that no worker takes for a minute is not left waiting", async 
         folder: "",
         isAlone: false,
         modelSha256: PREPARING_CODE,
+        queue: PREPARING_CODE,
       },
       ...{ urgency: "a", subject: "s", timeoutMs: 1e9 },
       job: {

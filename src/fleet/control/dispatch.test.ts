@@ -30,7 +30,7 @@ function open() {
     const stop = new AbortController();
     const { wanted, outcome } = jobs.want<WantedChunk>(
       {
-        ...({ kind: "chunk", id, modelSha256: MODEL, urgency, isAlone: false } as const),
+        ...({ kind: "chunk", id, modelSha256: MODEL, queue: MODEL, urgency, isAlone: false } as const),
         ...{ subject: subjects.job(MODEL, urgency, id), audioMs: 1, timeoutMs: 1 },
         job: {
           ...{ windowMs: 1, settings: { language: "en" }, sharers: 1, isAlone: false },

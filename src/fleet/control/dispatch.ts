@@ -45,9 +45,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   const places = createPlaces(MOST_PUBLISHING);
 
   async function publish(wanted: WantedJob): Promise<void> {
-    if (!ready.has(wanted.modelSha256)) {
-      await tickets.ensure(wanted.modelSha256);
-      ready.add(wanted.modelSha256);
+    if (!ready.has(wanted.queue)) {
+      await tickets.ensure(wanted.queue);
+      ready.add(wanted.queue);
     }
     withdrawn.delete(wanted.id);
     const { sequence, isNew } = await tickets.publish(wanted.subject, write(ticketOf(wanted, deps)));

@@ -26,7 +26,7 @@ export function createFleetEngine(
     },
     status: () => ({
       ...local.status(),
-      models: [...executor.used].map(([hash, model]) => statusOf(hash, model, registry)),
+      models: [...executor.used].map(([hash, model]) => statusOf(hash, model, { registry, executor })),
     }),
     async close() {
       await close();
@@ -35,9 +35,19 @@ export function createFleetEngine(
   };
 }
 
-function statusOf(hash: string, { id }: EngineModel, registry: Registry): PoolStatus["models"][number] {
+function statusOf(
+  hash: string,
+  { id }: EngineModel,
+  { registry, executor }: { registry: Registry; executor: Pick<FleetExecutor, "waitsForWords"> },
+): PoolStatus["models"][number] {
   const workers = registry.list().filter((worker) => hasModel(worker, hash));
   const places = registry.places(hash);
+  const problemOf = () => {
+    if (places === 0) return "no worker of the fleet has it";
+    return executor.waitsForWords(hash)
+      ? "no worker of the fleet is new enough to give words times"
+      : undefined;
+  };
   return {
     modelId: id,
     state: places > 0 ? "ready" : "starting",
@@ -46,6 +56,6 @@ function statusOf(hash: string, { id }: EngineModel, registry: Registry): PoolSt
     pid: undefined,
     restarts: 0,
     running: workers.reduce((sum, { beat }) => sum + beat.jobs.length, 0),
-    problem: places > 0 ? undefined : "no worker of the fleet has it",
+    problem: problemOf(),
   };
 }

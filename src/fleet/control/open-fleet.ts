@@ -91,12 +91,14 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   const refused = createRefusalLog((worker, reason, count) =>
     log.warn({ worker, reason, count }, "a message of a worker was refused"),
   );
+  const noWords = createRefusalLog((model, reason, count) => log.warn({ model, count }, reason));
   const tickets = createTickets(link, subjects, fleet.replicas);
   const executor = createFleetExecutor({
     ...{ link, registry, subjects, tokens, baseUrl },
     tickets,
     lostAfterMs: fleet.lost_after_seconds * 1000,
     preparingCode,
+    onNoWords: (model) => noWords(model, NO_WORDS),
     onNotPrepared: (reason) => log.warn({ reason }, "a recording was not prepared by a worker"),
     isMember: (worker) => members.find(worker) !== undefined,
     onLost: ({ name, jobs }) =>
@@ -121,8 +123,8 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   });
   const timer = setInterval(() => {
     members.refresh();
-    giveOrders(members, registry, (worker, drain) =>
-      link.publish(subjects.order(worker), write({ v: registry.protocol(), drain })),
+    giveOrders(members, registry, executor.wantsWords(), (worker, order) =>
+      link.publish(subjects.order(worker), write({ v: registry.protocol(), ...order })),
     );
     executor.reconcile.lose(removedWorkers(members, registry));
     void executor.reconcile.tick().then(places.look);
@@ -144,6 +146,8 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   };
 }
 
+const NO_WORDS =
+  "chunks wait whose words are to have times: all workers with the model are of versions that give none; upgrade one";
 const STRANGE = "a message that no worker can have sent was dropped";
 
 /** Receives one kind of message of all workers, and drops what none of them can have sent. */
@@ -217,15 +221,16 @@ function answerHello(
   }
 }
 
-/** Repeats the admin's wish to each worker that does not follow it yet. */
+/** Repeats the wishes of the admin, and for words with times, to each worker that does not follow them yet. */
 function giveOrders(
   members: Members,
   registry: Registry,
-  order: (worker: string, drain: boolean) => void,
+  words: boolean,
+  order: (worker: string, order: { drain: boolean; words: boolean }) => void,
 ): void {
   for (const { name, beat } of registry.list()) {
-    const wish = members.find(name)?.isDraining ?? false;
-    if (wish !== beat.draining) order(name, wish);
+    const drain = members.find(name)?.isDraining ?? false;
+    if (drain !== beat.draining || words !== (beat.words ?? words)) order(name, { drain, words });
   }
 }
 

@@ -43,7 +43,17 @@ export function createPreparing(deps: PreparingDeps): Preparing {
       if (signal.aborted) throw new EngineError("aborted", "aborted");
       const { wanted, outcome } = jobs.want<WantedPreparation>(
         {
-          ...{ kind: "prepare", id, job, bytes, folder, isAlone, modelSha256: code, urgency: "a" },
+          ...{
+            kind: "prepare",
+            id,
+            job,
+            bytes,
+            folder,
+            isAlone,
+            modelSha256: code,
+            queue: code,
+            urgency: "a",
+          },
           subject: subjects.job(code, "a", id),
           // A worker decodes faster than real time, and stops a decoder that hangs itself.
           timeoutMs: TIMEOUT_FLOOR_MS + job.expected.durationMs * job.expected.tracks,

@@ -98,6 +98,7 @@ function give({ jobs, registry, reconcile }: ReturnType<typeof open>, worker: st
     urgency: "a",
     subject: job,
     modelSha256: "",
+    queue: "",
     timeoutMs: 1e9,
     isAlone: false,
   } as const;

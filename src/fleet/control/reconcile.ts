@@ -114,7 +114,7 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     }
     if (publishedAt === undefined || sequence === undefined || now - publishedAt < SETTLING_MS) return;
     if (!stream.subjects.has(subject)) return void dispatch.send(wanted);
-    if (!stream.isDelivered(wanted.modelSha256, wanted.urgency, sequence)) return;
+    if (!stream.isDelivered(wanted.queue, wanted.urgency, sequence)) return;
     wanted.deliveredAt ??= now;
     const oldest = hearing.silentSince(lostAfterMs, now);
     if (wanted.deliveredAt < oldest) interrupt(wanted, "it was lost on its way");
@@ -136,8 +136,8 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     const connection = deps.connection();
     const isNew = connection !== seenConnection;
     if (wanted.length === 0 && orphans.count() === 0 && !isNew) return;
-    const models = wanted.map(({ modelSha256 }) => modelSha256);
-    const stream = await deps.tickets.snapshot(new Set([...models, ...(isNew ? deps.tickets.models() : [])]));
+    const queues = wanted.map(({ queue }) => queue);
+    const stream = await deps.tickets.snapshot(new Set([...queues, ...(isNew ? deps.tickets.models() : [])]));
     seenConnection = connection;
     const readAt = clock();
     for (const each of wanted) if (jobs.get(each.id) === each) check(each, stream, readAt);

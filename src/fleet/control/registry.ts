@@ -38,6 +38,8 @@ export type Registry = {
   protocol(): number;
   /** Returns the places of workers that take new work of a model; without a model: of any. */
   places(modelSha256?: string): number;
+  /** Returns the places of those among them that give words times. */
+  wordPlaces(modelSha256: string): number;
   /** Returns how many recordings workers with this code prepare at once. */
   preparingPlaces(code: string): number;
 };
@@ -87,6 +89,13 @@ export function createRegistry(): Registry {
       let places = 0;
       for (const worker of workers.values()) {
         if (takesWork(worker)) places += placesOf(worker, sha256);
+      }
+      return places;
+    },
+    wordPlaces(sha256) {
+      let places = 0;
+      for (const worker of workers.values()) {
+        if (takesWork(worker) && worker.beat.words !== undefined) places += placesOf(worker, sha256);
       }
       return places;
     },

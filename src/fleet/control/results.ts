@@ -271,11 +271,12 @@ function canBeHung(wanted: WantedJob): boolean {
 /** The unit of work is the time of one place. */
 function outcomeOf({ segments, effort }: Result, workMs: number): ChunkOutcome {
   return {
-    segments: segments.map(({ noSpeechProbability, spokenLanguages, isCut, ...segment }) => ({
+    segments: segments.map(({ noSpeechProbability, spokenLanguages, isCut, words, ...segment }) => ({
       ...segment,
       ...(noSpeechProbability === undefined ? {} : { noSpeechProbability }),
       ...(spokenLanguages === undefined ? {} : { spokenLanguages }),
       ...(isCut ? { isCut } : {}),
+      ...(words === undefined ? {} : { words }),
     })),
     workMs,
     ...(effort === undefined ? {} : { effort }),

@@ -24,8 +24,10 @@ type OutcomeOf<T extends WantedJob> = T extends WantedChunk ? ChunkOutcome : Pre
 
 type WantedBase = {
   id: string;
-  /** By which workers find the job: the SHA-256 of the model, or that of the code that prepares recordings. */
+  /** SHA-256 of the model, or of the code that prepares recordings. */
   modelSha256: string;
+  /** By which workers find the job: that hash, or the queue of chunks whose words get times. */
+  queue: string;
   urgency: Urgency;
   subject: string;
   /** Names the present try. */

@@ -7,6 +7,7 @@ import {
   type Beat,
   briefly,
   MessageError,
+  type Order,
   PROTOCOL,
   readCancel,
   readOrder,
@@ -72,7 +73,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
   const { worker, log, executor, version } = options;
   const subjects = subjectsOf(options.fleet);
   const instance = randomBytes(8).toString("hex");
-  let isDraining = false;
+  let order: Pick<Order, "drain" | "words"> = { drain: false };
   let isStopping = false;
   let places = 0;
   const link = openLink({
@@ -109,10 +110,12 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
   const pulling = createPulling({
     ...{ link, subjects },
     offers: (kind) =>
-      kind === "prepare" ? [{ hash: options.preparing?.code ?? "" }] : chunkPlaces.offers(kind),
+      kind === "prepare"
+        ? [{ hash: options.preparing?.code ?? "" }]
+        : chunkPlaces.offers(kind, order.words ?? false),
     mayPull: (kind) =>
       greeting.isAnswered() &&
-      !isDraining &&
+      !order.drain &&
       !isStopping &&
       !healthFor(kind === "prepare").isResting() &&
       reports.jobs().length <= RESULTS_PER_PLACE * (places + 1),
@@ -135,7 +138,8 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       models: chunkPlaces.describe(),
       jobs: someJobs(new Set([...running.jobs(), ...reports.jobs()])),
       ...preparingOf(options.preparing, running, health.recordings),
-      draining: isDraining || isStopping,
+      draining: order.drain || isStopping,
+      words: order.words ?? false,
       ...(problem === undefined ? {} : { problem: briefly(problem) }),
       ...(speed === undefined ? {} : { speed }),
       ...(fetching ? { lacking: fetching.lacking() } : {}),
@@ -154,8 +158,8 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     if (await fetching?.look()) await look();
   }
 
-  listenToControl({ link, subjects, worker, log }, running.cancel, (drain) => {
-    isDraining = drain;
+  listenToControl({ link, subjects, worker, log }, running.cancel, (given) => {
+    order = given;
   });
   const look = () =>
     lookAtModels().catch((error: unknown) => log.error({ err: error }, "models cannot be read"));
@@ -227,11 +231,11 @@ function logChange(log: Log, change: LinkChange): void {
 
 type Listening = { link: Link; subjects: Subjects; worker: string; log: Log };
 
-/** Hears which jobs must stop, and whether the worker may take work. */
+/** Hears which jobs must stop, and what work the worker may take. */
 function listenToControl(
   { link, subjects, worker, log }: Listening,
   cancel: (job: string) => void,
-  drain: (isDraining: boolean) => void,
+  follow: (order: Order) => void,
 ): void {
   const refused = createRefusalLog((_, reason, count) =>
     log.error({ reason, count }, "a message of the control plane cannot be read"),
@@ -246,5 +250,5 @@ function listenToControl(
       }
     });
   hear(subjects.cancel, (data) => readCancel(data).jobs.forEach(cancel));
-  hear(subjects.order(worker), (data) => drain(readOrder(data).drain));
+  hear(subjects.order(worker), (data) => follow(readOrder(data)));
 }

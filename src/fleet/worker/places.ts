@@ -1,4 +1,5 @@
 import type { ChunkExecutor } from "../../engine/executor.ts";
+import { wordsQueueOf } from "../job-id.ts";
 import type { Beat } from "../messages.ts";
 import type { OfferedModels } from "./offered-models.ts";
 import type { Offer, PlaceKind } from "./pulling.ts";
@@ -7,8 +8,12 @@ import type { Offer, PlaceKind } from "./pulling.ts";
 export type WorkerPlaces = {
   /** Returns the places of the model with the most. */
   most(): number;
-  /** Returns the models whose chunks a place may take. Only chunks that no client waits for are bounded by model. */
-  offers(kind: Exclude<PlaceKind, "prepare">): Offer[];
+  /**
+   * Returns the models whose chunks a place may take. Only chunks that no client waits for are bounded by model.
+   *
+   * @param withWords also chunks whose words get times
+   */
+  offers(kind: Exclude<PlaceKind, "prepare">, withWords: boolean): Offer[];
   /** Describes the models for a beat. */
   describe(): Beat["models"];
 };
@@ -22,9 +27,12 @@ export function createWorkerPlaces(
   const placesOf = (hash: string) => executor.capacity(models.find(hash) ?? { bytes: 0 }).chunks + ahead;
   return {
     most: () => Math.max(0, ...models.list().map(({ hash }) => placesOf(hash))),
-    offers(kind) {
+    offers(kind, withWords) {
       const usable = models.list().filter(({ isUsable }) => isUsable);
-      return usable.map(({ hash }) => (kind === "a" ? { hash, places: placesOf(hash) } : { hash }));
+      return usable.flatMap(({ hash }) => {
+        const offer = kind === "a" ? { hash, places: placesOf(hash) } : { hash };
+        return withWords ? [offer, { ...offer, queue: wordsQueueOf(hash) }] : [offer];
+      });
     },
     describe: () =>
       models.list().map(({ hash: sha256, id, isUsable: usable }) => {

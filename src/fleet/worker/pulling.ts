@@ -8,8 +8,10 @@ export type PlaceKind = Urgency | "prepare";
 
 /** Work that tickets are asked for. */
 export type Offer = {
-  /** SHA-256 by which tickets are found: of a model, or of the code that prepares. */
+  /** SHA-256 of a model, or of the code that prepares. */
   hash: string;
+  /** By which tickets are found; left out: by that hash. */
+  queue?: string;
   /** How many places of a kind may have this work at once; left out: all. */
   places?: number;
 };
@@ -60,8 +62,8 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
   let isStopped = false;
 
   /** Waits for one ticket. Undefined: there was none. */
-  async function pull(kind: PlaceKind, hash: string, waitMs: number): Promise<LinkMessage | undefined> {
-    const consumer = subjects.consumer(hash, kind === "prepare" ? "a" : kind);
+  async function pull(kind: PlaceKind, queue: string, waitMs: number): Promise<LinkMessage | undefined> {
+    const consumer = subjects.consumer(queue, kind === "prepare" ? "a" : kind);
     const [expiresMs, marginMs] = present.has(consumer)
       ? [waitMs, MARGIN_MS]
       : [SHORT_WAIT_MS, MARGIN_OF_FIRST_MS];
@@ -98,14 +100,15 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
     for (let n = turn; !isStopped && open[kind] <= wanted[kind]; n++) {
       const offers = deps.offers(kind);
       const free = offers.filter(({ hash, places = wanted[kind] }) => used.count(kind, hash) < places);
-      const hash = free[n % Math.max(1, free.length)]?.hash;
-      if (hash === undefined || !deps.mayPull(kind)) {
+      const offer = free[n % Math.max(1, free.length)];
+      if (offer === undefined || !deps.mayPull(kind)) {
         await Bun.sleep(PAUSE_MS);
         continue;
       }
+      const { hash, queue = hash } = offer;
       const leave = used.enter(kind, hash);
       try {
-        const message = await pull(kind, hash, offers.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
+        const message = await pull(kind, queue, offers.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
         if (message) await work(kind, message);
       } catch {
         // The link is down, or the control plane has not made the consumer yet. Without the pause, requests that fail at
