@@ -1,6 +1,7 @@
 import { ENGLISH } from "./languages/en.ts";
 import { HINDI } from "./languages/hi.ts";
 import { KANNADA } from "./languages/kn.ts";
+import { MALAYALAM } from "./languages/ml.ts";
 import { TAMIL } from "./languages/ta.ts";
 import { TELUGU } from "./languages/te.ts";
 import type { WrittenTable } from "./types.ts";
@@ -10,6 +11,7 @@ export const TABLES: Readonly<Record<string, WrittenTable>> = {
   en: ENGLISH,
   hi: HINDI,
   kn: KANNADA,
+  ml: MALAYALAM,
   ta: TAMIL,
   te: TELUGU,
 };
