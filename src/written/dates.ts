@@ -52,7 +52,7 @@ function dayFirst(place: Place, at: number): Match | undefined {
   const hasOf = monthAt > day.end;
   const text = hasOf
     ? `${day.value}${ordinalEnding(place, day)} ${place.words[day.end]?.raw} ${month.raw}`
-    : `${day.value} ${month.raw}`;
+    : `${day.value}${day.ending} ${month.raw}`;
   return date(place, {
     from: at,
     end: monthAt + 1,

@@ -77,8 +77,9 @@ export function numberAt(words: readonly Word[], from: number): SpokenNumber | u
     if (isOrdinal || ending !== "") break;
   }
   if (end === from || state.lead !== undefined || state.terms.length === 0) return loneLead(words, from);
-  if (end === from + 1 && words[from]?.roles.has("company")) return undefined;
-  return { ...finish(from, end, state, words), decimals, isOrdinal, ending };
+  const number = { ...finish(from, end, state, words), decimals, isOrdinal, ending };
+  // "hundreds", "కోట్ల రూపాయలు": many, and no number.
+  return number.isBareScale && words[from]?.roles.has("company") ? undefined : number;
 }
 
 function finish(from: number, end: number, state: State, words: readonly Word[]) {

@@ -78,6 +78,7 @@ export type WrittenTable = {
     scales?: Readonly<Record<number, string>>;
     values?: Readonly<Record<number, string>>;
     mixed?: Readonly<Record<number, string>>;
+    leads?: Readonly<Record<string, string>>;
     additions?: Readonly<Record<string, string>>;
   };
   /** Words for the parts of a whole, by how many they are: 4 for "fourths". Thirds and halves are not listed: they stay. */
