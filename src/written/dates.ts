@@ -1,5 +1,5 @@
 import { twoDigits } from "./figures.ts";
-import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
+import { follower, follows, type Match, MEASURES, type Place, precedes, spokenNumber } from "./match.ts";
 import { numberAt, type SpokenNumber } from "./numbers.ts";
 
 type Year = { value: number; end: number; ending: string; isPair: boolean };
@@ -189,7 +189,7 @@ function pairOfDigits(place: Place, at: number): Match | undefined {
   // Two numbers that are near each other mean about so many, such as "fifteen twenty people".
   const isFar = first >= 15 && first <= 19 && second - first > 10;
   const isExact = first === 20 && second > 20 && second < 60 && second % 5 !== 0;
-  const isPlausible = year.value >= 1000 && year.value < 2200;
+  const isPlausible = year.value >= 1500 && year.value < 2200 && !follows(place, year.end, ...MEASURES);
   if (!isPlausible || !(isCued || isFar || isExact)) return undefined;
   return {
     from: at,

@@ -1,4 +1,4 @@
-import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
+import { follower, follows, type Match, MEASURES, type Place, precedes, spokenNumber } from "./match.ts";
 import type { WrittenKind } from "./types.ts";
 
 /** Digits that are said one after another, as far as they can belong together. */
@@ -96,14 +96,30 @@ function isCuedAfter(place: Place, end: number): boolean {
 function isAccepted(place: Place, at: number, run: DigitRun, isCued: boolean, hasPlus: boolean): boolean {
   const { length } = run.digits;
   if (hasPlus) return length >= 7;
-  const isNear = precedes(place, at, 3, ...CUES, "label");
-  if (!run.isSingle) return (isCued && length >= 4) || ((length === 10 || length === 12) && run.count >= 4);
+  if (!run.isSingle && run.count > 2)
+    return (isCued && length >= 4) || ((length === 10 || length === 12) && run.count >= 4);
   if (run.count >= 4) return true;
-  if (run.count === 3) return isCued || isNear || run.hasRepeats || run.digits.includes("0");
-  return run.hasRepeats ? isCued || isNear || length >= 4 : isNear;
+  if (run.count === 3) return isCued || isNear(place, at) || run.hasRepeats || run.digits.includes("0");
+  if (run.hasRepeats) return isCued || isNear(place, at) || length >= 4;
+  // Two numbers are mostly about so many, or a time: "call in five ten minutes", "call at ten thirty".
+  const isOther =
+    isAbout(place, at, run) || follows(place, run.end, ...MEASURES) || precedes(place, at, 1, "time_cue");
+  return isNear(place, at) && !isOther && (run.isSingle || length >= 4);
 }
 
-/** "one two three": counting, not a code. */
+function isNear(place: Place, at: number): boolean {
+  return precedes(place, at, 3, ...CUES) || precedes(place, at, 2, "label", "house");
+}
+
+/** Reports whether two numbers are so near each other that they mean "about": "two three", "fifty sixty". */
+function isAbout(place: Place, at: number, run: DigitRun): boolean {
+  if (run.isSingle) return isCounting(run.digits);
+  const [first, second] = [spokenNumber(place, at), spokenNumber(place, spokenNumber(place, at)?.end ?? at)];
+  const difference = (second?.value ?? 0) - (first?.value ?? 0);
+  return difference > 0 && difference <= 20 && (second?.value ?? 0) % 5 === 0;
+}
+
+/** Reports whether digits count up: "one two three". */
 function isCounting(digits: string): boolean {
   return (
     digits.length >= 2 &&

@@ -91,6 +91,9 @@ export function ordinalRule(place: Place, at: number): Match | undefined {
     place.lexicon.ordinalFigure && number.ending === ""
       ? place.lexicon.ordinalFigure(number.value)
       : number.ending;
+  // "A tenth of the disk" is a fraction.
+  if (precedes(place, at, 1, "article") && follows(place, number.end, "of"))
+    return { from: at, end: number.end };
   const text = figure(number.value, undefined, place.grouping) + ending;
   return { from: at, end: number.end, text, kind: "ordinal", value: exact(number) };
 }
@@ -156,10 +159,12 @@ function isLabelled(place: Place, at: number, number: SpokenNumber): boolean {
   const before = place.words[at - 1];
   if (!before || !follower(place, at)) return false;
   const isName = before.roles.has("label") || before.roles.has("house");
-  if (!before.roles.has("code_cue")) return isName;
-  if (follower(place, at - 1) && precedes(place, at - 1, 1, "label", "house")) return true;
-  // "He is number one": that number counts nothing.
-  return isName && number.value !== 1;
+  const isNamedNumber = before.roles.has("code_cue") && precedes(place, at - 1, 1, "label", "house");
+  if (isNamedNumber && follower(place, at - 1)) return true;
+  // "In the room five boys sat", "he is number one": these count, or are words of another sense, such as दो for "give".
+  const isOther =
+    precedes(place, at - 1, 1, "determiner") || (place.words[at]?.roles.has("doubtful") ?? false);
+  return isName && !isOther && (number.value !== 1 || !before.roles.has("code_cue"));
 }
 
 /** Reports whether a number begins a range, "five to ten people". Both of its ends are written alike. */

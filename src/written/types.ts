@@ -164,9 +164,9 @@ export const ROLES = [
   "zero",
   /** A number only beside other number words, such as "hundreds". The word alone stays. */
   "company",
-  /** A word after which a number stays: "some one". */
-  "stays_after",
-  /** A word before which a number stays: "one another". */
-  "stays_before",
+  /** A number word with another sense, which no label such as "room" makes a number: दो is "give", एक is "a". */
+  "doubtful",
+  /** A word that makes a noun of what follows: "the", "my". No number of a label follows "the room". */
+  "determiner",
 ] as const;
 export type Role = (typeof ROLES)[number];

@@ -133,7 +133,7 @@ export const ENGLISH: WrittenTable = {
     plus: "plus",
     minus: "minus",
     over: "by upon",
-    range: "to or",
+    range: "to or out_of",
     of: "of",
     year_cue: "in since year of during until till before after from by ad",
     code_cue: `code otp pin pincode pin_code passcode password account card cvv ifsc number numbers no roll ticket token reference
@@ -142,11 +142,12 @@ export const ENGLISH: WrittenTable = {
     aadhaar_cue: "aadhaar aadhar adhaar uid",
     pan_cue: "pan",
     vehicle_cue: "vehicle plate car bike truck",
-    label: `class standard grade terminal sector phase stage shop tower wing stall zone batch group division cabin ward article room page platform gate chapter section ward unit lesson exercise question step
-      version part volume floor row seat line route bus counter table box track lane paragraph article clause rule
-      schedule annexure number no`,
+    label: `class standard grade terminal sector phase stage shop tower wing stall zone batch group division cabin ward article room
+      page platform gate chapter section lesson exercise step version part volume seat route paragraph clause rule schedule
+      annexure number`,
     house: "house flat plot door block apartment",
     zero: "oh o",
+    determiner: "the a an this that my his her our their your its each every",
     company: "may march hundreds lakhs lacs crores",
   },
   idioms: [
