@@ -194,7 +194,7 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
       const lines: string[] = [];
       const log = openLog("info", "json", (line) => void lines.push(line));
       const without = await changedProgram("no-words", "fleet/worker/open-worker.ts", [
-        [/ {6}words: order\.words \?\? false,\n/, ""],
+        [/, words: order\.words \?\? false }/, " }"],
         [/order = given;/, "order = { drain: given.drain };"],
       ]);
       const fleet = control({ log });
