@@ -98,7 +98,7 @@ const LATIN_OF = new Map<string, string>([
 const LATIN_OF_SIGN = new Map(VOWELS.filter(([, sign]) => sign !== "").map(([, sign, latin]) => [sign, latin]));
 const SIGNS = [...LATIN_OF_SIGN.keys()].join("");
 const PIVOT = new RegExp(
-  `([क-हक़-य़]\u093C?)([${SIGNS}${VIRAMA}]?)[\u200C\u200D]?|[${[...LATIN_OF.keys()].filter((letter) => letter.length === 1).join("")}]`,
+  `([\u0915-\u0939]\u093C?)([${SIGNS}${VIRAMA}]?)[\u200C\u200D]?|[${[...LATIN_OF.keys()].filter((letter) => letter.length === 1).join("")}]`,
   "gu",
 );
 /** Letters that would be read as one: an unaspirated stop and h, and an a and the vowel after it. */
