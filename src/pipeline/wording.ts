@@ -1,5 +1,6 @@
 import { type Language, languageOf, type Script } from "../domain/languages.ts";
 import type { Mode } from "../domain/transcription.ts";
+import { loanWordsOf } from "./loan-words.ts";
 import { SENTENCE_ENDS } from "./sentence-ends.ts";
 import { normalizeText } from "./unicode.ts";
 import { ENDS_WITH_DANDA, type LanguageWording, wordingOf } from "./wording-tables.ts";
@@ -100,12 +101,7 @@ function compile(wording: LanguageWording, code: string, scripts: readonly Scrip
   return {
     filler: new RegExp(`^(?:${wording.fillers})$`, "u"),
     neverDoubled: new Set((wording.neverDoubled ?? []).map((word) => normalizeText(word, code))),
-    loanWords: new Map(
-      Object.entries(wording.loanWords ?? {}).map(([spelled, english]) => [
-        normalizeText(spelled, code),
-        english,
-      ]),
-    ),
+    loanWords: loanWordsOf(code, scripts),
     hasDanda: scripts.some((script) => ENDS_WITH_DANDA[script]),
   };
 }

@@ -79,6 +79,7 @@ const OWN_LETTERS: Record<BrahmicScript, readonly LetterPair[]> = {
     ["ल्\u200D", "ൽ"],
     ["ळ्\u200D", "ൾ"],
     ["क्\u200D", "ൿ"],
+    ["ौ", "ൗ"],
   ],
   Oriya: [
     ["व", "ୱ"],

@@ -152,7 +152,6 @@ const MARKS: readonly (readonly [string, string])[] = [
 type Unit = { consonant?: string; isDoubled?: boolean; vowel?: Vowel; isNasal: boolean };
 
 const SIGNS = VOWELS.map(({ sign }) => sign).join("");
-const LETTERS = VOWELS.map(({ letter }) => letter).join("");
 const WORD = /[\p{L}\p{M}\u200C\u200D]+/gu;
 const LONGEST_WORD = 64;
 

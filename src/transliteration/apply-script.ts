@@ -1,0 +1,240 @@
+import { type Language, languageOf, type Script } from "../domain/languages.ts";
+import { loanWordsOf } from "../pipeline/loan-words.ts";
+import { normalizeText } from "../pipeline/unicode.ts";
+import { ALPHABETS } from "./alphabets.ts";
+import { convertBrahmic, lettersWithoutCounterpart, toPivot } from "./brahmic.ts";
+import { BRAHMIC_SCRIPTS, type BrahmicScript, isBrahmic } from "./brahmic-letters.ts";
+import { iso15919Of } from "./iso15919.ts";
+import { hasLatinRules, latinOf } from "./latin.ts";
+import { bengaliToMeetei, meeteiToBengali } from "./meetei.ts";
+import { devanagariToOlChiki, olChikiToDevanagari } from "./ol-chiki.ts";
+import { codeOfScript, scriptOfCode } from "./script-codes.ts";
+import {
+  type ArabicAlphabet,
+  arabicToDevanagari,
+  devanagariToArabic,
+  PUNJABI_ALPHABET,
+  SINDHI_ALPHABET,
+} from "./vocalised-arabic.ts";
+
+/** What a reader asks for: the script of a text. */
+export type ScriptOptions = {
+  /** ISO code. */
+  language: string;
+  /** `native`, `latin`, `iso15919`, or the code of a script in ISO 15924, in lower case. */
+  script: string;
+};
+
+/** The text, or why it cannot be written so without loss. */
+export type ScriptOutcome = { text: string } | { refusal: string };
+
+/**
+ * Writes a text of a language in another script, or in Latin letters. Letters of other scripts than the language's, digits and signs
+ * stay. Between scripts the way back gives the same text; Latin letters have none.
+ *
+ * @returns the text in NFC; or the reason in English where the language is not offered so, or where this text would lose something
+ */
+export function applyScript(text: string, { language, script }: ScriptOptions): ScriptOutcome {
+  const refusal = scriptRefusal(language, script);
+  if (refusal !== undefined) return { refusal };
+  return convertText(normalizeKeepingJoiners(text, language), { language, script });
+}
+
+/** A stretch of a text, by places of UTF-16, the end behind its last one. */
+type Span = { start: number; end: number };
+
+/**
+ * Does the same for text that is normalized already, and says where stretches of it are afterwards.
+ *
+ * @param spans in order, not overlapping
+ */
+export function applyScriptWithSpans<S extends Span>(
+  text: string,
+  spans: readonly S[],
+  options: ScriptOptions,
+): { text: string; spans: S[] } | { refusal: string } {
+  const refusal = scriptRefusal(options.language, options.script);
+  if (refusal !== undefined) return { refusal };
+  const moved: S[] = [];
+  let written = "";
+  let from = 0;
+  const add = (to: number): string | undefined => {
+    const outcome = convertText(text.slice(from, to), options);
+    if ("refusal" in outcome) return outcome.refusal;
+    written += outcome.text;
+    from = to;
+    return undefined;
+  };
+  for (const span of spans) {
+    const refused = add(span.start);
+    const start = written.length;
+    const refusedToo = refused ?? add(span.end);
+    if (refusedToo !== undefined) return { refusal: refusedToo };
+    moved.push({ ...span, start, end: written.length });
+  }
+  const refused = add(text.length);
+  return refused === undefined ? { text: written, spans: moved } : { refusal: refused };
+}
+
+/** Returns what a language can be written in, `native` first. */
+export function scriptsFor(language: string): readonly string[] {
+  const codes = [...BRAHMIC_SCRIPTS, "Arabic", "Latin", "Meetei_Mayek", "Ol_Chiki"] as const;
+  const values = ["native", "latin", "iso15919", ...codes.map(codeOfScript).toSorted()];
+  return values.filter((script) => scriptRefusal(language, script) === undefined);
+}
+
+const UNVOCALISED = "Arabic letters leave short vowels out, and several letters stand for one sound, so the text would be guessed.";
+
+/**
+ * Returns why a language is not offered in a script.
+ *
+ * @returns undefined: it is offered
+ */
+export function scriptRefusal(language: string, script: string): string | undefined {
+  const known = languageOf(language);
+  if (!known) return `The language ${language} is not known.`;
+  if (script === "native") return undefined;
+  if (script === "latin") return latinRefusal(known);
+  if (script === "iso15919") return iso15919Refusal(known);
+  const wanted = scriptOfCode(script);
+  if (!wanted) return "The script is native, latin, iso15919, or a code of ISO 15924 in lower case, such as deva.";
+  return scriptCodeRefusal(known, wanted);
+}
+
+function latinRefusal({ code, name, scripts }: Language): string | undefined {
+  if (scripts[0] === "Latin" || hasLatinRules(code)) return undefined;
+  return `${name} is written in Arabic letters. ${UNVOCALISED}`;
+}
+
+function iso15919Refusal({ name, scripts: [home] }: Language): string | undefined {
+  if (isBrahmic(home) || home === "Meetei_Mayek") return undefined;
+  if (home === "Arabic") return `${name} is written in Arabic letters. ${UNVOCALISED}`;
+  return `ISO 15919 has no letters for the script of ${name}.`;
+}
+
+function scriptCodeRefusal({ code, name, scripts }: Language, wanted: Script): string | undefined {
+  const [home] = scripts;
+  if (home === wanted) return undefined;
+  if (home === "Arabic") return `${name} is written in Arabic letters. ${UNVOCALISED}`;
+  if (scripts.includes(wanted)) return undefined;
+  if (code === "pa" && wanted === "Arabic") return undefined;
+  if (!isBrahmic(home) || !isBrahmic(wanted)) return `${name} is not written in this script.`;
+  const missing = missingLetters(code, home, wanted);
+  if (missing.length === 0) return undefined;
+  return `This script does not have all letters of ${name}: ${missing.slice(0, MISSING_SHOWN).join(" ")}.`;
+}
+
+const MISSING_SHOWN = 5;
+/** By language and script, because a refusal is asked for with each text. */
+const missingLettersFound = new Map<string, readonly string[]>();
+
+function missingLetters(language: string, home: BrahmicScript, wanted: BrahmicScript): readonly string[] {
+  const key = `${language} ${wanted}`;
+  let missing = missingLettersFound.get(key);
+  if (!missing) {
+    const letters = (ALPHABETS[language] ?? "").normalize("NFC");
+    // Tamil writes one letter for four sounds, so its letters are those of no other language.
+    missing = wanted === "Tamil" ? ["ख", "ग", "घ"] : lettersWithoutCounterpart(letters, wanted, { language, home });
+    missingLettersFound.set(key, missing);
+  }
+  return missing;
+}
+
+function convertText(text: string, { language, script }: ScriptOptions): ScriptOutcome {
+  const known = languageOf(language);
+  if (!known || script === "native") return { text };
+  if (script === "latin" || script === "iso15919") return { text: toLatin(text, known, script) };
+  const wanted = scriptOfCode(script);
+  return wanted ? toScript(text, known, wanted) : { text };
+}
+
+function toLatin(text: string, language: Language, style: "latin" | "iso15919"): string {
+  const { code, scripts } = language;
+  const [home] = scripts;
+  if (home === "Latin") return text;
+  if (style === "iso15919") {
+    // Gurmukhi has two nasal signs, which ISO 15919 writes with two letters.
+    const marked = home === "Gurmukhi" ? text.replaceAll(TIPPI, "ṃ") : text;
+    return iso15919Of(pivotOf(marked, language)).normalize("NFC");
+  }
+  const loanWords = loanWordsFor(language);
+  const english = text.replace(WORD, (word) => loanWords.get(word) ?? word);
+  return latinOf(pivotOf(english, language), code);
+}
+
+const TIPPI = "\u0A70";
+const WORD = /[\p{L}\p{M}\u200C\u200D]+/gu;
+const loanWordTables = new Map<string, ReadonlyMap<string, string>>();
+
+function loanWordsFor({ code, scripts }: Language): ReadonlyMap<string, string> {
+  let words = loanWordTables.get(code);
+  if (!words) {
+    words = loanWordsOf(code, scripts);
+    loanWordTables.set(code, words);
+  }
+  return words;
+}
+
+/** Writes a text with the letters of Devanagari, whichever of the language's scripts it has. */
+function pivotOf(text: string, { code, scripts: [home] }: Language): string {
+  if (code === "mni") {
+    return toPivot(meeteiToBengali(text), "Bengali", { language: code, home: "Bengali" });
+  }
+  if (code === "sat") return olChikiToDevanagari(text);
+  return isBrahmic(home) ? toPivot(text, home, { language: code, home }) : text;
+}
+
+function toScript(text: string, { code, scripts }: Language, wanted: Script): ScriptOutcome {
+  const [home] = scripts;
+  if (code === "mni") {
+    return { text: wanted === "Bengali" ? meeteiToBengali(text) : bengaliToMeetei(text) };
+  }
+  if (code === "sat") {
+    return { text: wanted === "Devanagari" ? olChikiToDevanagari(text) : devanagariToOlChiki(text) };
+  }
+  if (code === "pa") return toScriptOfPunjabi(text, wanted);
+  if (code === "sd") return wanted === "Arabic" ? toArabic(text, SINDHI_ALPHABET) : { text };
+  if (!isBrahmic(home) || !isBrahmic(wanted)) return { text };
+  return { text: convertAll(text, wanted, code, home) };
+}
+
+function toScriptOfPunjabi(text: string, wanted: Script): ScriptOutcome {
+  if (wanted === "Arabic") {
+    const options = { language: "pa", home: "Gurmukhi" } as const;
+    return toArabic(toPivot(text, "Gurmukhi", options), PUNJABI_ALPHABET);
+  }
+  const devanagari = arabicToDevanagari(text, PUNJABI_ALPHABET);
+  if (devanagari === undefined) return { refusal: `The text is in Arabic letters. ${UNVOCALISED}` };
+  return isBrahmic(wanted) ? { text: convertAll(devanagari, wanted, "pa", "Gurmukhi") } : { text };
+}
+
+/** Writes the letters of all Brahmic scripts of the language's reach in one of them. */
+function convertAll(text: string, wanted: BrahmicScript, language: string, home: BrahmicScript): string {
+  const options = { language, home };
+  const sources = BRAHMIC_SCRIPTS.filter((script) => script !== wanted && hasScript(text, script));
+  return sources.reduce((converted, script) => convertBrahmic(converted, script, wanted, options), text);
+}
+
+function hasScript(text: string, script: BrahmicScript): boolean {
+  return SCRIPT_PATTERNS[script].test(text);
+}
+
+const SCRIPT_PATTERNS = Object.fromEntries(
+  BRAHMIC_SCRIPTS.map((script) => [script, new RegExp(`\\p{Script=${script}}`, "u")]),
+) as Record<BrahmicScript, RegExp>;
+
+/** Writes Devanagari in Arabic letters, where the way back gives the same. */
+function toArabic(pivot: string, alphabet: ArabicAlphabet): ScriptOutcome {
+  const text = devanagariToArabic(pivot, alphabet);
+  const isLossless = text !== undefined && arabicToDevanagari(text, alphabet) === pivot;
+  return isLossless ? { text } : { refusal: "The text has letters or signs that Arabic letters cannot keep." };
+}
+
+/** A joiner at the end of a word tells a chillu of Malayalam from a short u, and normalization removes it. */
+const FINAL_JOINER = /(?<=\p{M})\u200D(?![\p{L}\p{M}])/gu;
+const KEPT_JOINER = "\uE000";
+
+function normalizeKeepingJoiners(text: string, language: string): string {
+  const kept = text.replaceAll(KEPT_JOINER, "").replace(FINAL_JOINER, KEPT_JOINER);
+  return normalizeText(kept, language).replaceAll(KEPT_JOINER, "\u200D").normalize("NFC");
+}

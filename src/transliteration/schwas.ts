@@ -1,0 +1,65 @@
+import { CONSONANTS, INHERENT, VOWELS } from "./phonemes.ts";
+
+/**
+ * Which vowels that are not written are not spoken either. The rules for Hindi: Ohala, Aspects of Hindi Phonology (1983), in the form of
+ * Narasimhan, Sproat and Kiraz, Schwa-Deletion in Hindi Text-to-Speech Synthesis (2004), and of Choudhury, Basu and Sarkar, A Diachronic
+ * Approach for Schwa Deletion in Indo Aryan Languages (2004): the vowel at the end of a word, and from right to left each one between
+ * V C and C V, where no cluster of three consonants results.
+ *
+ * | way | vowels that are dropped |
+ * |---|---|
+ * | `hindi` | at the end of a word, and within it |
+ * | `final` | at the end of a word |
+ * | `marathi` | at the end of a word, and within it before the vowels aa, e, o and their kin |
+ * | `bengali` | at the end of a word, but not behind two consonants, and in the second syllable of verbs and pronouns |
+ * | `spoken` | none |
+ */
+export type SchwaWay = "hindi" | "marathi" | "bengali" | "spoken";
+
+const WORD = new RegExp(`[${CONSONANTS}${VOWELS}ँंः]+`, "gu");
+const ONE_VOWEL = new RegExp(`[${VOWELS}]`, "u");
+const ONE_CONSONANT = new RegExp(`[${CONSONANTS}]`, "u");
+/** A vowel at the end stays behind a consonant that needs it: a sonorant behind an obstruent, and ya or va behind any other. */
+const OBSTRUENTS = "कखगघचछजझटठडढतथदधपफबभशषस\u0958-\u095B\u095E";
+const KEEPS_FINAL = new RegExp(
+  `(?:[${OBSTRUENTS}][यरवलनणमह]|[${CONSONANTS}][यव])${INHERENT}$`,
+  "u",
+);
+/** Behind two consonants the vowel is spoken, but not behind those at the end of English words: কোর্ট. */
+const KEEPS_FINAL_IN_BENGALI = new RegExp(`[${CONSONANTS}](?![टड])[${CONSONANTS}]${INHERENT}$`, "u");
+/** Ends of nouns of Bengali before which the vowel is spoken: ভারতের, সামরিক, ঘোষণা. Verbs drop it: করতে. */
+const KEPT_IN_BENGALI = /^(?:.एर|(?![लतबछ]).ए|.इक.*|ण.*)$/u;
+const FINAL = new RegExp(`[${VOWELS}][${CONSONANTS}ँंः]*[${CONSONANTS}]${INHERENT}$`, "u");
+
+/** Leaves out the vowels that are not spoken. Text without such vowels stays as it is. */
+export function dropSchwas(sounds: string, way: SchwaWay): string {
+  if (way === "spoken" || !sounds.includes(INHERENT)) return sounds;
+  return sounds.replace(WORD, (word) => {
+    const keeps = way === "bengali" ? KEEPS_FINAL_IN_BENGALI : KEEPS_FINAL;
+    const ended = FINAL.test(word) && !keeps.test(word) ? word.slice(0, -1) : word;
+    return dropWithin(ended, way);
+  });
+}
+
+function dropWithin(word: string, way: SchwaWay): string {
+  const sounds = [...word];
+  for (let at = sounds.length - 3; at > 1; at--) {
+    if (sounds[at] === INHERENT && isBetween(sounds, at, way)) sounds.splice(at, 1);
+  }
+  return sounds.join("");
+}
+
+/** Reports whether a place lies between V C and C V. */
+function isBetween(sounds: readonly string[], at: number, way: SchwaWay): boolean {
+  const [beforeLast = "", before = ""] = [sounds[at - 2], sounds[at - 1]];
+  const [after = "", afterNext = ""] = [sounds[at + 1], sounds[at + 2]];
+  const isOpen = ONE_VOWEL.test(beforeLast) && ONE_CONSONANT.test(before);
+  if (!isOpen || !ONE_CONSONANT.test(after) || !ONE_VOWEL.test(afterNext)) return false;
+  const isSecond = !sounds.slice(0, at - 2).some((sound) => ONE_VOWEL.test(sound));
+  if (way === "bengali") return isSecond && !KEPT_IN_BENGALI.test(sounds.slice(at + 1).join(""));
+  // Only learned words end in a short i or u, and they keep the vowel before: anumati.
+  if (/[इउ]/u.test(afterNext) && at + 3 === sounds.length) return false;
+  if (way === "marathi" && !/[आएओऐऔ]/u.test(afterNext)) return false;
+  // Before another vowel that is not written, only that of the second syllable is dropped: sargam, but adhikaran.
+  return afterNext !== INHERENT || isSecond;
+}
