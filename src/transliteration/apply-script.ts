@@ -2,7 +2,7 @@ import { type Language, languageOf, type Script } from "../domain/languages.ts";
 import { loanWordsOf } from "../pipeline/loan-words.ts";
 import { normalizeText } from "../pipeline/unicode.ts";
 import { ALPHABETS } from "./alphabets.ts";
-import { convertBrahmic, lettersWithoutCounterpart, toPivot } from "./brahmic.ts";
+import { type BrahmicOptions, convertBrahmic, lettersWithoutCounterpart, toPivot } from "./brahmic.ts";
 import { BRAHMIC_SCRIPTS, type BrahmicScript, isBrahmic } from "./brahmic-letters.ts";
 import { iso15919Of } from "./iso15919.ts";
 import { hasLatinRules, latinOf } from "./latin.ts";
@@ -83,7 +83,8 @@ export function scriptsFor(language: string): readonly string[] {
   return values.filter((script) => scriptRefusal(language, script) === undefined);
 }
 
-const UNVOCALISED = "Arabic letters leave short vowels out, and several letters stand for one sound, so the text would be guessed.";
+const UNVOCALISED =
+  "Arabic letters leave short vowels out, and several letters stand for one sound, so the text would be guessed.";
 
 /**
  * Returns why a language is not offered in a script.
@@ -97,7 +98,8 @@ export function scriptRefusal(language: string, script: string): string | undefi
   if (script === "latin") return latinRefusal(known);
   if (script === "iso15919") return iso15919Refusal(known);
   const wanted = scriptOfCode(script);
-  if (!wanted) return "The script is native, latin, iso15919, or a code of ISO 15924 in lower case, such as deva.";
+  if (!wanted)
+    return "The script is native, latin, iso15919, or a code of ISO 15924 in lower case, such as deva.";
   return scriptCodeRefusal(known, wanted);
 }
 
@@ -134,7 +136,8 @@ function missingLetters(language: string, home: BrahmicScript, wanted: BrahmicSc
   if (!missing) {
     const letters = (ALPHABETS[language] ?? "").normalize("NFC");
     // Tamil writes one letter for four sounds, so its letters are those of no other language.
-    missing = wanted === "Tamil" ? ["ख", "ग", "घ"] : lettersWithoutCounterpart(letters, wanted, { language, home });
+    missing =
+      wanted === "Tamil" ? ["ख", "ग", "घ"] : lettersWithoutCounterpart(letters, wanted, { language, home });
     missingLettersFound.set(key, missing);
   }
   return missing;
@@ -212,7 +215,17 @@ function toScriptOfPunjabi(text: string, wanted: Script): ScriptOutcome {
 function convertAll(text: string, wanted: BrahmicScript, language: string, home: BrahmicScript): string {
   const options = { language, home };
   const sources = BRAHMIC_SCRIPTS.filter((script) => script !== wanted && hasScript(text, script));
-  return sources.reduce((converted, script) => convertBrahmic(converted, script, wanted, options), text);
+  return sources.reduce((converted, script) => convertWords(converted, script, wanted, options), text);
+}
+
+/** Writes words in another script. A word whose way back would be another one stays: its letters follow no orthography. */
+function convertWords(text: string, from: BrahmicScript, to: BrahmicScript, options: BrahmicOptions): string {
+  const converted = convertBrahmic(text, from, to, options);
+  if (convertBrahmic(converted, to, from, options) === text) return converted;
+  return text.replace(WORD, (word) => {
+    const written = convertBrahmic(word, from, to, options);
+    return convertBrahmic(written, to, from, options) === word ? written : word;
+  });
 }
 
 function hasScript(text: string, script: BrahmicScript): boolean {
@@ -227,7 +240,9 @@ const SCRIPT_PATTERNS = Object.fromEntries(
 function toArabic(pivot: string, alphabet: ArabicAlphabet): ScriptOutcome {
   const text = devanagariToArabic(pivot, alphabet);
   const isLossless = text !== undefined && arabicToDevanagari(text, alphabet) === pivot;
-  return isLossless ? { text } : { refusal: "The text has letters or signs that Arabic letters cannot keep." };
+  return isLossless
+    ? { text }
+    : { refusal: "The text has letters or signs that Arabic letters cannot keep." };
 }
 
 /** A joiner at the end of a word tells a chillu of Malayalam from a short u, and normalization removes it. */

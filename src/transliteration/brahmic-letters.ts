@@ -149,7 +149,8 @@ export function lettersOf(
   for (const [first, last] of SHARED_PLACES) {
     for (let place = first; place <= last; place++) {
       const spelled = spelledAt(script, place);
-      if (isLetter(0x0900 + place) && spelled !== undefined) add(String.fromCodePoint(0x0900 + place), spelled);
+      if (isLetter(0x0900 + place) && spelled !== undefined)
+        add(String.fromCodePoint(0x0900 + place), spelled);
     }
   }
   const openE = pairs.get("ऍ");

@@ -40,7 +40,11 @@ function fromPivot(text: string, to: BrahmicScript, options: BrahmicOptions): st
 }
 
 /** Returns the letters of a text that a script cannot write, each once. The text is in the usual script of the language. */
-export function lettersWithoutCounterpart(letters: string, to: BrahmicScript, options: BrahmicOptions): string[] {
+export function lettersWithoutCounterpart(
+  letters: string,
+  to: BrahmicScript,
+  options: BrahmicOptions,
+): string[] {
   const { home } = options;
   const pivot = toPivot(letters, home, options);
   const written = fromPivot(pivot, to, options);

@@ -95,7 +95,9 @@ const LATIN_OF = new Map<string, string>([
   ...VOWELS.map(([letter, , latin]): [string, string] => [letter, latin]),
   ...OTHERS,
 ]);
-const LATIN_OF_SIGN = new Map(VOWELS.filter(([, sign]) => sign !== "").map(([, sign, latin]) => [sign, latin]));
+const LATIN_OF_SIGN = new Map(
+  VOWELS.filter(([, sign]) => sign !== "").map(([, sign, latin]) => [sign, latin]),
+);
 const SIGNS = [...LATIN_OF_SIGN.keys()].join("");
 const PIVOT = new RegExp(
   `([\u0915-\u0939]\u093C?)([${SIGNS}${VIRAMA}]?)[\u200C\u200D]?|[${[...LATIN_OF.keys()].filter((letter) => letter.length === 1).join("")}]`,
@@ -115,7 +117,8 @@ const BEFORE_VOWEL = "\u0001";
 export function iso15919Of(pivot: string): string {
   return pivot
     .replace(PIVOT, (found, consonant?: string, sign = "") => {
-      if (consonant === undefined) return (isVowel(found) ? BEFORE_VOWEL : "") + (LATIN_OF.get(found) ?? found);
+      if (consonant === undefined)
+        return (isVowel(found) ? BEFORE_VOWEL : "") + (LATIN_OF.get(found) ?? found);
       const letter = LATIN_OF.get(consonant) ?? LATIN_OF.get(consonant[0] ?? "") ?? consonant;
       if (sign === VIRAMA) return letter + AFTER_BARE_CONSONANT;
       return letter + (LATIN_OF_SIGN.get(sign) ?? "a");

@@ -16,7 +16,10 @@ export function latinOf(pivot: string, language: string): string {
   const known = pivot.replace(WORD, (word) => rules.words.get(word) ?? word);
   const voiced = language === "ml" ? known.replace(HALF_U, "ु") : known;
   const sounds = dropSchwas(applyAll(phonemesOf(voiced), rules.before), rules.schwas);
-  const spelled = applyAll(sounds, rules.sounds).replace(LETTER, (letter) => rules.letters.get(letter) ?? letter);
+  const spelled = applyAll(sounds, rules.sounds).replace(
+    LETTER,
+    (letter) => rules.letters.get(letter) ?? letter,
+  );
   return applyAll(spelled, rules.spellings);
 }
 
@@ -53,10 +56,18 @@ function rulesOf(language: string): Compiled {
   return rules;
 }
 
-function compile({ words, before = [], schwas, sounds = [], letters, spellings = [] }: LatinRules, language: string): Compiled {
+function compile(
+  { words, before = [], schwas, sounds = [], letters, spellings = [] }: LatinRules,
+  language: string,
+): Compiled {
   const home = languageOf(language)?.scripts.find(isBrahmic) ?? "Devanagari";
   return {
-    words: new Map(Object.entries(words).map(([word, latin]) => [toPivot(word.normalize("NFC"), home, { language, home }), latin])),
+    words: new Map(
+      Object.entries(words).map(([word, latin]) => [
+        toPivot(word.normalize("NFC"), home, { language, home }),
+        latin,
+      ]),
+    ),
     before: before.map(changeOf),
     schwas,
     sounds: sounds.map(changeOf),
@@ -73,7 +84,13 @@ const CLASSES: Readonly<Record<string, string>> = {
 };
 
 function changeOf([pattern, replacement]: readonly [string, string]): Change {
-  return [new RegExp(pattern.replace(/[CVBE]/gu, (name) => CLASSES[name] ?? name), "gv"), replacement];
+  return [
+    new RegExp(
+      pattern.replace(/[CVBE]/gu, (name) => CLASSES[name] ?? name),
+      "gv",
+    ),
+    replacement,
+  ];
 }
 
 function applyAll(text: string, changes: readonly Change[]): string {

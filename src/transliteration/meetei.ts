@@ -91,16 +91,24 @@ const patternOf = (spellings: Iterable<string>): RegExp =>
   new RegExp([...spellings].toSorted((a, b) => b.length - a.length).join("|"), "gu");
 const MEETEI = patternOf(TO_BENGALI.keys());
 const BENGALI = patternOf(TO_MEETEI.keys());
-const MEETEI_LONSUM = new RegExp(`([${[...LONSUM_TO_BENGALI.keys()].join("")}])(?=([\\uABC0-\\uABDA\\uAAE0-\\uAAEA])?)`, "gu");
-const BENGALI_LONSUM = new RegExp(`([${[...LONSUM_TO_MEETEI.keys()].join("")}])${HASANTA}(?:${NON_JOINER}|(?![ক-হৎ]))`, "gu");
+const MEETEI_LONSUM = new RegExp(
+  `([${[...LONSUM_TO_BENGALI.keys()].join("")}])(?=([\\uABC0-\\uABDA\\uAAE0-\\uAAEA])?)`,
+  "gu",
+);
+const BENGALI_LONSUM = new RegExp(
+  `([${[...LONSUM_TO_MEETEI.keys()].join("")}])${HASANTA}(?:${NON_JOINER}|(?![ক-হৎ]))`,
+  "gu",
+);
 /** Bengali writes ya without its dot in a conjunct, and with it elsewhere. */
 const YA_IN_CONJUNCT = new RegExp(`${HASANTA}য(?!\u09BC)`, "gu");
 
 /** Writes Manipuri in Meetei Mayek with the letters of Bengali. */
 export function meeteiToBengali(text: string): string {
   return text
-    .replace(MEETEI_LONSUM, (_, lonsum: string, next: string | undefined) =>
-      `${LONSUM_TO_BENGALI.get(lonsum)}${HASANTA}${next === undefined ? "" : NON_JOINER}`,
+    .replace(
+      MEETEI_LONSUM,
+      (_, lonsum: string, next: string | undefined) =>
+        `${LONSUM_TO_BENGALI.get(lonsum)}${HASANTA}${next === undefined ? "" : NON_JOINER}`,
     )
     .replaceAll(`${MEETEI_VIRAMA}ꯌ`, `${HASANTA}য`)
     .replaceAll(MEETEI_VIRAMA, HASANTA)

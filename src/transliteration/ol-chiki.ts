@@ -64,7 +64,9 @@ const NUKTA = "\u093C";
 const NON_JOINER = "\u200C";
 
 const PLAIN = new Map(CONSONANTS.map(([olChiki, plain]) => [olChiki, plain]));
-const ASPIRATED = new Map(CONSONANTS.flatMap(([olChiki, , aspirated]) => (aspirated ? [[olChiki, aspirated]] : [])));
+const ASPIRATED = new Map(
+  CONSONANTS.flatMap(([olChiki, , aspirated]) => (aspirated ? [[olChiki, aspirated]] : [])),
+);
 const LETTERS = new Map(VOWELS.map(([olChiki, letter]) => [olChiki, letter]));
 const SIGNS = new Map(VOWELS.map(([olChiki, , sign]) => [olChiki, sign]));
 const TO_DEVANAGARI = new Map(OTHERS);
@@ -82,7 +84,10 @@ export function olChikiToDevanagari(text: string): string {
     .replaceAll(LOW_NASAL, LOW + NASAL)
     .replace(SYLLABLE, (found, consonant?: string, ahad = "", aspiration = "", vowel?: string) => {
       if (consonant === undefined) return LETTERS.get(found) ?? TO_DEVANAGARI.get(found) ?? found;
-      return consonantOf(consonant, ahad !== "", aspiration !== "") + (vowel === undefined ? VIRAMA : (SIGNS.get(vowel) ?? ""));
+      return (
+        consonantOf(consonant, ahad !== "", aspiration !== "") +
+        (vowel === undefined ? VIRAMA : (SIGNS.get(vowel) ?? ""))
+      );
     })
     .normalize("NFC");
 }
@@ -109,7 +114,9 @@ const AKSHARA = new RegExp(
   `(${[...FROM_DEVANAGARI.keys()]
     .filter((letter) => /^\p{Lo}/u.test(letter) && letter !== "ऽ")
     .toSorted((a, b) => b.length - a.length)
-    .join("|")})(${NUKTA}?)(${VIRAMA}${NON_JOINER}ह)?(${SIGN}?)|[${[...VOWEL_OF_LETTER.keys()].join("")}]|[${OTHERS.map(([, letter]) => letter).join("")}]`,
+    .join(
+      "|",
+    )})(${NUKTA}?)(${VIRAMA}${NON_JOINER}ह)?(${SIGN}?)|[${[...VOWEL_OF_LETTER.keys()].join("")}]|[${OTHERS.map(([, letter]) => letter).join("")}]`,
   "gu",
 );
 
@@ -119,7 +126,11 @@ export function devanagariToOlChiki(text: string): string {
     .replace(AKSHARA, (found, consonant?: string, nukta = "", aspiration?: string, sign = "") => {
       if (consonant === undefined) return VOWEL_OF_LETTER.get(found) ?? FROM_DEVANAGARI.get(found) ?? found;
       const letter = (FROM_DEVANAGARI.get(consonant) ?? consonant) + (nukta === "" ? "" : AHAD);
-      return letter + (aspiration === undefined ? "" : ASPIRATION) + (sign === VIRAMA ? "" : (VOWEL_OF_SIGN.get(sign) ?? ""));
+      return (
+        letter +
+        (aspiration === undefined ? "" : ASPIRATION) +
+        (sign === VIRAMA ? "" : (VOWEL_OF_SIGN.get(sign) ?? ""))
+      );
     })
     .replaceAll(LOW + NASAL, LOW_NASAL);
 }

@@ -21,10 +21,7 @@ const ONE_VOWEL = new RegExp(`[${VOWELS}]`, "u");
 const ONE_CONSONANT = new RegExp(`[${CONSONANTS}]`, "u");
 /** A vowel at the end stays behind a consonant that needs it: a sonorant behind an obstruent, and ya or va behind any other. */
 const OBSTRUENTS = "कखगघचछजझटठडढतथदधपफबभशषस\u0958-\u095B\u095E";
-const KEEPS_FINAL = new RegExp(
-  `(?:[${OBSTRUENTS}][यरवलनणमह]|[${CONSONANTS}][यव])${INHERENT}$`,
-  "u",
-);
+const KEEPS_FINAL = new RegExp(`(?:[${OBSTRUENTS}][यरवलनणमह]|[${CONSONANTS}][यव])${INHERENT}$`, "u");
 /** Behind two consonants the vowel is spoken, but not behind those at the end of English words: কোর্ট. */
 const KEEPS_FINAL_IN_BENGALI = new RegExp(`[${CONSONANTS}](?![टड])[${CONSONANTS}]${INHERENT}$`, "u");
 /** Ends of nouns of Bengali before which the vowel is spoken: ভারতের, সামরিক, ঘোষণা. Verbs drop it: করতে. */

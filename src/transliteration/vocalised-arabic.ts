@@ -126,7 +126,13 @@ function stops(plain: string, arabic: string, aspirated: string): (readonly [str
 }
 
 /** Vowels by their letter in Devanagari: its sign, its mark and its letter of prolongation. */
-type Vowel = { letter: string; sign: string; mark: string; long: "" | "alif" | "waw" | "ye"; hasSukun?: true };
+type Vowel = {
+  letter: string;
+  sign: string;
+  mark: string;
+  long: "" | "alif" | "waw" | "ye";
+  hasSukun?: true;
+};
 const VOWELS: readonly Vowel[] = [
   { letter: "अ", sign: "", mark: ZABAR, long: "" },
   { letter: "आ", sign: "ा", mark: "", long: "alif" },
@@ -154,6 +160,8 @@ type Unit = { consonant?: string; isDoubled?: boolean; vowel?: Vowel; isNasal: b
 const SIGNS = VOWELS.map(({ sign }) => sign).join("");
 const WORD = /[\p{L}\p{M}\u200C\u200D]+/gu;
 const LONGEST_WORD = 64;
+/** NFC puts the marks of vowels before the shadda, which belongs to the letter. */
+const MARK_BEFORE_SHADDA = new RegExp(`([${ZABAR}${ZER}${PESH}${SUKUN}])(${SHADDA})`, "gu");
 
 /** Returns the words of a text in Arabic letters; undefined: a word has a letter that the alphabet does not write. */
 export function devanagariToArabic(text: string, alphabet: ArabicAlphabet): string | undefined {
@@ -162,7 +170,7 @@ export function devanagariToArabic(text: string, alphabet: ArabicAlphabet): stri
     const units = unitsOfDevanagari(word, arabicOf);
     return units?.map((unit, index) => writeUnit(unit, index, units.length, alphabet, arabicOf)).join("");
   });
-  return written === undefined ? undefined : replaceMarks(written, MARKS);
+  return written === undefined ? undefined : replaceMarks(written, MARKS).normalize("NFC");
 }
 
 /** Returns the words of a text in Devanagari; undefined: a word lacks the marks of its vowels. */
@@ -172,7 +180,7 @@ export function arabicToDevanagari(text: string, alphabet: ArabicAlphabet): stri
     MARKS.map(([own, arabic]) => [arabic, own]),
   );
   return replaceWords(marked, /\p{Script=Arabic}/u, (word) => {
-    const units = parseArabic(word, alphabet);
+    const units = parseArabic(word.replace(MARK_BEFORE_SHADDA, "$2$1"), alphabet);
     return units?.map(devanagariOfUnit).join("");
   });
 }
@@ -182,7 +190,11 @@ function replaceMarks(text: string, pairs: readonly (readonly [string, string])[
   return text.replace(/[,?;।،؟؛۔]/gu, (mark) => meant.get(mark) ?? mark);
 }
 
-function replaceWords(text: string, letter: RegExp, convert: (word: string) => string | undefined): string | undefined {
+function replaceWords(
+  text: string,
+  letter: RegExp,
+  convert: (word: string) => string | undefined,
+): string | undefined {
   let isComplete = true;
   const converted = text.replace(WORD, (word) => {
     if (!letter.test(word)) return word;
@@ -254,7 +266,8 @@ function writeUnit(
   if (!vowel) return letter + SUKUN;
   if (consonant === undefined && vowel.long === "alif" && index === 0) return LONG_ALIF + nasal;
   const carrier = consonant === undefined ? (index === 0 ? ALIF : HAMZA) : letter;
-  const isSilent = vowel.letter === "अ" && isLast && !isNasal && consonant !== undefined && !isHalfVowel(arabic, ye);
+  const isSilent =
+    vowel.letter === "अ" && isLast && !isNasal && consonant !== undefined && !isHalfVowel(arabic, ye);
   if (isSilent) return carrier;
   const longYe = isLast && !isNasal && vowel.mark !== ZER ? finalE : ye;
   const long = { "": "", alif: ALIF, waw: WAW, ye: longYe }[vowel.long];
@@ -267,7 +280,8 @@ function isHalfVowel(arabic: string, ye: string): boolean {
 }
 
 function devanagariOfUnit({ consonant, isDoubled, vowel, isNasal }: Unit): string {
-  const doubled = isDoubled && consonant !== undefined ? (UNASPIRATED.get(consonant) ?? consonant) + VIRAMA : "";
+  const doubled =
+    isDoubled && consonant !== undefined ? (UNASPIRATED.get(consonant) ?? consonant) + VIRAMA : "";
   const nasal = isNasal ? ANUSVARA : "";
   if (consonant === undefined) return (vowel?.letter ?? "") + nasal;
   return doubled + consonant + (vowel ? vowel.sign : VIRAMA) + nasal;
@@ -300,8 +314,10 @@ function unitsAt(
 ): [Unit, number][] {
   const found: [Unit, number][] = [];
   const add = (unit: Omit<Unit, "isNasal">, end: number): void => {
-    if (word.startsWith(NOON + NASAL_MARK, end) && end + 2 < word.length) found.push([{ ...unit, isNasal: true }, end + 2]);
-    if (word[end] === FINAL_NASAL && end + 1 === word.length) found.push([{ ...unit, isNasal: true }, end + 1]);
+    if (word.startsWith(NOON + NASAL_MARK, end) && end + 2 < word.length)
+      found.push([{ ...unit, isNasal: true }, end + 2]);
+    if (word[end] === FINAL_NASAL && end + 1 === word.length)
+      found.push([{ ...unit, isNasal: true }, end + 1]);
     found.push([{ ...unit, isNasal: false }, end]);
   };
   if (at === 0 && word[0] === LONG_ALIF) {
@@ -341,7 +357,9 @@ function addVowels(
   const byLength = VOWELS.toSorted((a, b) => b.mark.length + b.long.length - (a.mark.length + a.long.length));
   for (const vowel of byLength) {
     const isLast = (long: string): boolean => at + (vowel.mark + long).length === word.length;
-    const longs = { "": [""], alif: [ALIF], waw: [WAW], ye: vowel.mark === ZER ? [ye] : [ye, finalE] }[vowel.long];
+    const longs = { "": [""], alif: [ALIF], waw: [WAW], ye: vowel.mark === ZER ? [ye] : [ye, finalE] }[
+      vowel.long
+    ];
     for (const long of new Set(longs)) {
       if (long === finalE && long !== ye && !isLast(long) && !vowel.hasSukun) continue;
       const spelled = vowel.mark + long + (vowel.hasSukun ? SUKUN : "");
