@@ -104,10 +104,10 @@ const PIVOT = new RegExp(
   "gu",
 );
 /** Letters that would be read as one: an unaspirated stop and h, and an a and the vowel after it. */
-const READ_AS_ONE = /(?<=[kgcjṭḍtdpbṛ])\u0000(?=h)|(?<=a)\u0001(?=[iu])/gu;
+const READ_AS_ONE = /(?<=[kgcjṭḍtdpbṛ])\uE001(?=h)|(?<=a)\uE002(?=[iu])/gu;
 /** Signs of two kinds, which stand for the places where a colon may be needed, until it is known. */
-const AFTER_BARE_CONSONANT = "\u0000";
-const BEFORE_VOWEL = "\u0001";
+const AFTER_BARE_CONSONANT = "\uE001";
+const BEFORE_VOWEL = "\uE002";
 
 /**
  * Writes text in Latin letters after ISO 15919.
@@ -124,7 +124,7 @@ export function iso15919Of(pivot: string): string {
       return letter + (LATIN_OF_SIGN.get(sign) ?? "a");
     })
     .replace(READ_AS_ONE, ":")
-    .replace(/[\u0000\u0001]/gu, "")
+    .replace(/[\uE001\uE002]/gu, "")
     .normalize("NFC");
 }
 
