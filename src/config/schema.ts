@@ -258,6 +258,12 @@ export const CONFIG_SCHEMA = {
         "Accept timestamps = word for models that can time words; false: such requests are refused.",
       ),
     ),
+    written_form: reloaded(
+      boolean(
+        false,
+        "Accept the fields numerals and script, which write numbers in figures and text in another script; false: they are unknown parameters.",
+      ),
+    ),
   },
   limits: {
     requests_per_second: reloaded(integer(50, 0, 1_000_000, "Requests of one key per second; 0: no limit.")),

@@ -11,6 +11,19 @@ export type Word = {
   confidence: number;
 };
 
+/** Words of a segment that were rewritten in figures. */
+export type Rewriting = {
+  /** Where the figures are in the segment's text, in UTF-16 units, the end behind the last one. */
+  start: number;
+  end: number;
+  /** What it is, such as `money` or `date`. */
+  kind: string;
+  /** Numbers in decimal, ₹ in paise, dates, times and durations in the forms of ISO 8601. */
+  value: string;
+  /** The words that were said, in the language's own script. */
+  spoken: string;
+};
+
 /** One timed stretch of text on the recording's own clock (docs/decisions/transcriptions.md, "Result"). */
 export type Segment = {
   /** Position in the result, from 0. */
@@ -33,6 +46,10 @@ export type Segment = {
    * segment's white space they are its text. Absent where they were not asked for, or could not be measured.
    */
   words?: Word[];
+  /** What was rewritten in figures, in order, not overlapping; with `numerals=written`. */
+  written?: Rewriting[];
+  /** The text as it was said, in the language's own script; where `text` is in another script. */
+  nativeText?: string;
 };
 
 export const GAP_REASONS = ["engine_error", "time_limit"] as const;

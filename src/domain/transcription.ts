@@ -78,6 +78,10 @@ export type Timestamps = (typeof TIMESTAMPS)[number];
 export const CHANNEL_MODES = ["mix", "separate"] as const;
 export type ChannelMode = (typeof CHANNEL_MODES)[number];
 
+/** How numbers, money, dates and times are written: as they were said, or in figures. */
+export const NUMERALS = ["spoken", "written"] as const;
+export type Numerals = (typeof NUMERALS)[number];
+
 /** The most speakers that can be found or asked for (docs/decisions/transcriptions.md). */
 export const MAX_SPEAKERS = 20;
 
@@ -92,6 +96,10 @@ export type TranscriptionRequest = {
   /** Absent: no speaker labels. */
   diarization?: DiarizationRequest;
   channelMode: ChannelMode;
+  /** Absent: as they were said (docs/decisions/extensions.md). */
+  numerals?: "written";
+  /** The script of the text, such as `latin` or `deva`. Absent: that of the language. */
+  script?: string;
 };
 
 /** The way in which work was submitted. Synchronous work goes first. */

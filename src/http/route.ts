@@ -40,6 +40,8 @@ type Reads<Query, Body> = {
   query?: Query;
   /** A JSON body; none where absent. */
   body?: Body;
+  /** Returns the fields of the body that the config does not switch on now: they are unknown parameters. */
+  withheld?: () => readonly string[];
 };
 
 /** An operation with the schemas that its request is read with. */
@@ -96,14 +98,14 @@ export function readingHooks<Query extends TObject, Body extends TSchema | undef
 export function operation<
   Query extends TObject = typeof NO_FIELDS,
   Body extends TSchema | undefined = undefined,
->({ query = NO_FIELDS as unknown as Query, body, ...described }: Operation & Reads<Query, Body>) {
+>({ query = NO_FIELDS as unknown as Query, body, withheld, ...described }: Operation & Reads<Query, Body>) {
   const check = (request: Request) => {
     requireScope(callerOf(request), described.scope);
     return readQuery(contextOf(request).search, query);
   };
   const read = async (request: Request): Promise<unknown> => {
     if (body && described.hasOptionalBody && !announcesBody(request)) return {};
-    if (body) return readJson(request, body);
+    if (body) return readJson(request, body, withheld?.());
     if (!described.multipart) await readEmptyBody(request, NO_FIELDS);
     return null;
   };

@@ -120,7 +120,8 @@ function contentOf(result: TranscriptionResult, timestamps: Timestamps) {
 }
 
 function segmentBody(segment: Segment, timestamps: Timestamps) {
-  const { index, startMs, endMs, text, language, confidence, speaker, channel, words } = segment;
+  const { index, startMs, endMs, text, language, confidence, speaker, channel, words, written, nativeText } =
+    segment;
   return {
     index,
     ...(timestamps === "none" ? {} : { start: toSeconds(startMs), end: toSeconds(endMs) }),
@@ -130,6 +131,8 @@ function segmentBody(segment: Segment, timestamps: Timestamps) {
     ...(speaker === undefined ? {} : { speaker }),
     ...(channel === undefined ? {} : { channel }),
     ...(timestamps === "word" && words ? { words: words.map(wordBody) } : {}),
+    ...(written === undefined ? {} : { written }),
+    ...(nativeText === undefined ? {} : { native_text: nativeText }),
   };
 }
 

@@ -229,10 +229,21 @@ function straighten(segments: LooseSegment[], durationMs: number): LooseSegment[
   return straight.map((segment) => withWords(segment, fitWords(segment.words, segment)));
 }
 
-/** Joins the texts of two segments, and their words where both have times. */
-function joinedTexts(one: LooseSegment, next: LooseSegment): { text: string; words: Word[] | undefined } {
+/** Joins the texts of two segments with what is known of them, and their words where both have times. */
+function joinedTexts(one: LooseSegment, next: LooseSegment) {
   const words = one.words && next.words ? [...one.words, ...next.words] : undefined;
-  return { text: `${one.text} ${next.text}`, words };
+  const before = `${one.text} `.length;
+  const moved = next.written?.map(({ start, end, ...rest }) => ({
+    ...{ start: before + start, end: before + end },
+    ...rest,
+  }));
+  const isNative = one.nativeText === undefined && next.nativeText === undefined;
+  return {
+    text: `${one.text} ${next.text}`,
+    words,
+    ...(one.written || moved ? { written: [...(one.written ?? []), ...(moved ?? [])] } : {}),
+    ...(isNative ? {} : { nativeText: `${one.nativeText ?? one.text} ${next.nativeText ?? next.text}` }),
+  };
 }
 
 export type AssembleInput = {

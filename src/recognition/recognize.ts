@@ -23,6 +23,7 @@ import { type DecodedRecording, decodeRecording, findChunks } from "./prepare.ts
 import { createProgress, type Progress } from "./progress.ts";
 import { withRetries } from "./retry.ts";
 import { createSpeakerRun, type SpeakerRun } from "./speaker-run.ts";
+import { writeSegments } from "./written-form.ts";
 
 /** Chunks that wait for slots while all slots are taken. More of them would only make the queue longer. */
 const WAITING_BESIDE_SLOTS = 1;
@@ -228,13 +229,15 @@ async function assemble(
   signal.throwIfAborted();
   // Without text there is nothing to label.
   const found = segments.length > 0 ? await speakers?.finish() : undefined;
+  const labelled = found ? joinSpeakers(segments, found.turns) : segments;
+  const written = await inSlices(labelled, (slice) => writeSegments(slice, request));
   return endingOf({
     request,
     durationMs: recording.durationMs,
     channels: recording.channels,
     reading: recording.reading,
     chunks,
-    segments: found ? joinSpeakers(segments, found.turns) : segments,
+    segments: written,
     warnings: [...warnings, ...(found?.warnings ?? [])],
     ...(found?.speakerWeights ? { speakerWeights: found.speakerWeights } : {}),
   });

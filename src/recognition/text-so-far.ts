@@ -2,12 +2,14 @@ import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.t
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import { wordSegments } from "../pipeline/worded.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
+import { type WrittenForm, writeSegments } from "./written-form.ts";
 
 type Ended = Pick<ChunkRecord, "state" | "segments" | "channel" | "startMs" | "endMs">;
-type Recording = Pick<TranscriptionRequest, "mode" | "channelMode"> & {
-  durationMs: number;
-  channels: number;
-};
+type Recording = Pick<TranscriptionRequest, "mode" | "channelMode"> &
+  WrittenForm & {
+    durationMs: number;
+    channels: number;
+  };
 
 /** A text, and the audio that it is the text of, milliseconds over the recognized channels. */
 export type TextOfAudio = { text: string; audioMs: number };
@@ -31,7 +33,8 @@ export type TextSoFar = {
   add(following: readonly Ended[], chunkCount: number): TextOfAudio;
 };
 
-export function createTextSoFar({ mode, channelMode, durationMs, channels }: Recording): TextSoFar {
+export function createTextSoFar(recording: Recording): TextSoFar {
+  const { mode, channelMode, durationMs, channels } = recording;
   const segments: LooseSegment[] = [];
   const rest = { gaps: [], warnings: [], durationMs, channels, request: { channelMode } };
   const audio = createAudioSoFar(durationMs);
@@ -43,7 +46,7 @@ export function createTextSoFar({ mode, channelMode, durationMs, channels }: Rec
     add(following, chunkCount) {
       for (const chunk of following) {
         if (chunk.state === "waiting") break;
-        const worded = wordSegments(chunk.segments ?? [], mode);
+        const worded = writeSegments(wordSegments(chunk.segments ?? [], mode), recording);
         const hasText = worded.some(({ text }) => text !== "");
         segments.push(...worded);
         audio.add(chunk, hasText);

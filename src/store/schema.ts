@@ -168,6 +168,10 @@ export const transcriptions = sqliteTable(
     minSpeakers: integer("min_speakers"),
     maxSpeakers: integer("max_speakers"),
     channelMode: text("channel_mode").$type<ChannelMode>().notNull(),
+    /** Null: numbers as they were said. */
+    numerals: text("numerals").$type<"written">(),
+    /** Null: the script of the language. */
+    script: text("script"),
     webhookEndpointId: text("webhook_endpoint_id"),
     state: text("state").$type<TranscriptionState>().notNull(),
     createdAt: integer("created_at").notNull(),

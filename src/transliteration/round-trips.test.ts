@@ -176,11 +176,11 @@ describe("sentences come back", () => {
     if (!home) throw new Error(`no language ${language}`);
     const plain = applyScript(text, { language, script: "native" });
     const scripts = OFFERED.filter(([code]) => code === language).map(([, , script]) => script);
-    const back = scripts.map((script) => [
+    const back: [string, unknown][] = scripts.map((script) => [
       script,
       { text: thereAndBack(text, language, script, codeOfScript(home)) },
     ]);
-    expect(back).toEqual(scripts.map((script) => [script, plain]));
+    expect(back).toEqual(scripts.map((script): [string, unknown] => [script, plain]));
     expect(scripts.length).toBeGreaterThan(0);
     if (isBrahmic(home)) expect(ALPHABETS[language]).toBeDefined();
   });

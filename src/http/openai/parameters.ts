@@ -1,7 +1,8 @@
 import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
-import type { TranscriptionRequest } from "../../domain/transcription.ts";
+import { NUMERALS, type TranscriptionRequest } from "../../domain/transcription.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
+import { WRITTEN_FORM_FIELDS } from "../wire/schemas.ts";
 import { languageCodeOf } from "./languages.ts";
 import type { ModelNames } from "./model-names.ts";
 import { RESPONSE_FORMATS, type ResponseFormat } from "./schemas.ts";
@@ -111,6 +112,7 @@ export const PARAMETERS: ReadonlySet<string> = new Set([...UNDERSTOOD, ...LISTS]
  * Reads a form of OpenAI's audio API. Each parameter is honoured, harmless, ignored by the admin's leave, or refused.
  *
  * @param canTimeWords undefined: words never have times
+ * @param hasWrittenForm whether `numerals` and `script` are parameters, too
  * @throws AppError `unknown_parameter`, `capability_unavailable`, `invalid_request` (also for an unknown model);
  *   `audio_too_large` for a part that was cut off
  */
@@ -119,6 +121,7 @@ export function wantedOf(
   config: OpenAiConfig,
   models: ModelNames,
   canTimeWords: CanTimeWords | undefined,
+  hasWrittenForm = false,
 ): Wanted {
   const ignorable = new Set(config.ignored_parameters.map(parameterOf));
   const ignored = new Set<string>();
@@ -129,7 +132,7 @@ export function wantedOf(
   };
   const granularities = canTimeWords && granularitiesOf(form);
   for (const name of names) {
-    if (READ.has(name) || isHarmless(form, name)) continue;
+    if (READ.has(name) || (hasWrittenForm && WRITTEN_FORM.has(name)) || isHarmless(form, name)) continue;
     // Whether words can have times depends on the model, which is read last.
     if (name !== "timestamp_granularities" || !granularities) leaveOut(name);
   }
@@ -144,6 +147,7 @@ export function wantedOf(
   const request = {
     language: languageOf(form, config, ignorable, ignored),
     ...UNCHOSEN,
+    ...(hasWrittenForm ? writtenFormOf(form) : {}),
     // The number of speakers is found.
     ...(format === "diarized_json" ? { diarization: {} } : {}),
   };
@@ -173,6 +177,23 @@ function granularitiesOf(form: ReceivedForm): ReadonlySet<Granularity> | undefin
     .filter((value) => value !== "");
   const known = named.map((value) => GRANULARITIES.find((each) => each === value));
   return known.includes(undefined) ? undefined : new Set(known as Granularity[]);
+}
+
+/** Fields of Shruti's own, which OpenAI's API does not have (docs/decisions/extensions.md). */
+const WRITTEN_FORM = new Set<string>(WRITTEN_FORM_FIELDS);
+
+/** @throws AppError `invalid_request` for a value of `numerals` that there is not */
+function writtenFormOf(form: ReceivedForm): Pick<TranscriptionRequest, "numerals" | "script"> {
+  const numerals = form.fields.get("numerals") ?? "spoken";
+  const script = form.fields.get("script") ?? "native";
+  if (!NUMERALS.some((known) => known === numerals)) {
+    const message = `numerals must be one of ${NUMERALS.join(", ")}.`;
+    throw new AppError("invalid_request", { detail: "numerals", message });
+  }
+  return {
+    ...(numerals === "written" ? { numerals } : {}),
+    ...(script === "native" ? {} : { script }),
+  };
 }
 
 /** What a request cannot choose. */

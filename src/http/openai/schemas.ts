@@ -79,6 +79,12 @@ export const OpenAiForm = closed(
         description: "`segment`, and `word` with `verbose_json` where the model can time words.",
       }),
     ),
+    numerals: Type.Optional(
+      Type.String({ description: "`written`: numbers in figures; only with `capabilities.written_form`." }),
+    ),
+    script: Type.Optional(
+      Type.String({ description: "Script of the text; only with `capabilities.written_form`." }),
+    ),
   },
   {
     title: "OpenAiForm",

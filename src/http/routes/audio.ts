@@ -5,7 +5,7 @@ import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
-import { requestOfForm } from "../wire/requests.ts";
+import { requestOfForm, withheldFields } from "../wire/requests.ts";
 import { RESULT_ALTERNATIVES, resultResponse, wantedResult } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
@@ -34,7 +34,7 @@ export function audioRoutes(deps: HttpDeps, receive: FormReceiver) {
       const { form, bounds } = limitsNow(deps);
       return receive(request, caller, form, async (received, path, attendance) => {
         const row = await namingOpenAiAddress(deps.config, received.names, async () =>
-          deps.synchronous.transcribe(caller, { ...orderOf(received, path), bounds, key }, attendance),
+          deps.synchronous.transcribe(caller, { ...orderOf(deps, received, path), bounds, key }, attendance),
         );
         return resultResponse(deps.transcriptions.result(caller, row.id), wantedResult(request));
       });
@@ -63,8 +63,13 @@ function limitsNow({ config: { limits } }: HttpDeps) {
  *
  * @throws AppError `unknown_parameter`, `audio_too_large` for a part that was cut off, `invalid_request`, in this order
  */
-function orderOf(form: ReceivedForm, path: string): Omit<SynchronousOrder, "bounds" | "key"> {
-  refuseUnknown(AudioForm, Object.fromEntries(form.names.map((name) => [name, undefined])));
+function orderOf(
+  { config }: HttpDeps,
+  form: ReceivedForm,
+  path: string,
+): Omit<SynchronousOrder, "bounds" | "key"> {
+  const names = Object.fromEntries(form.names.map((name) => [name, undefined]));
+  refuseUnknown(AudioForm, names, withheldFields(config));
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });
   if (form.fault) {
     throw new AppError("invalid_request", { detail: form.fault.name, message: form.fault.message });

@@ -8,7 +8,7 @@ import type { HttpDeps } from "../deps.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
-import { requestOf } from "../wire/requests.ts";
+import { requestOf, withheldFields } from "../wire/requests.ts";
 import { RESULT_ALTERNATIVES, resultResponse, wantedResult } from "../wire/results.ts";
 import {
   ResultQuery,
@@ -19,33 +19,35 @@ import {
   TranscriptionResult,
 } from "../wire/schemas.ts";
 
-const START = operation({
-  id: "createTranscription",
-  summary: "Start a transcription",
-  description:
-    "Reserves credit and queues the work. A repeated request with its key gets the first transcription.",
-  tag: "Transcriptions",
-  scope: "transcriptions:write",
-  body: TranscriptionCreate,
-  acceptsIdempotencyKey: true,
-  errors: [
-    "capability_unavailable",
-    "unsupported_language",
-    "unsupported_mode",
-    "idempotency_conflict",
-    "not_found",
-    "upload_incomplete",
-    "upload_rejected",
-    "content_deleted",
-    "conflict",
-    "audio_too_long",
-    "too_many_channels",
-    "too_many_queued",
-    "spend_limit_reached",
-    "insufficient_credits",
-  ],
-  responses: { 202: "Accepted: credit is reserved, work is queued.", 200: "Replay of an earlier request." },
-});
+const startOperation = ({ config }: HttpDeps) =>
+  operation({
+    id: "createTranscription",
+    summary: "Start a transcription",
+    description:
+      "Reserves credit and queues the work. A repeated request with its key gets the first transcription.",
+    tag: "Transcriptions",
+    scope: "transcriptions:write",
+    body: TranscriptionCreate,
+    withheld: () => withheldFields(config),
+    acceptsIdempotencyKey: true,
+    errors: [
+      "capability_unavailable",
+      "unsupported_language",
+      "unsupported_mode",
+      "idempotency_conflict",
+      "not_found",
+      "upload_incomplete",
+      "upload_rejected",
+      "content_deleted",
+      "conflict",
+      "audio_too_long",
+      "too_many_channels",
+      "too_many_queued",
+      "spend_limit_reached",
+      "insufficient_credits",
+    ],
+    responses: { 202: "Accepted: credit is reserved, work is queued.", 200: "Replay of an earlier request." },
+  });
 
 const LIST = operation({
   id: "listTranscriptions",
@@ -122,7 +124,7 @@ export function transcriptionRoutes(deps: HttpDeps) {
       },
       {
         response: { 200: Transcription, 202: Transcription },
-        ...START,
+        ...startOperation(deps),
       },
     )
     .get(
@@ -226,6 +228,8 @@ function toTranscription(
       timestamps: row.timestamps,
       diarization: row.diarization,
       channel_mode: row.channelMode,
+      ...(row.numerals === null ? {} : { numerals: row.numerals }),
+      ...(row.script === null ? {} : { script: row.script }),
     },
     created_at: toTimestamp(row.createdAt),
     finished_at: row.finishedAt === null ? null : toTimestamp(row.finishedAt),

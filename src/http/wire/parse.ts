@@ -11,14 +11,19 @@ export const MAX_QUERY_CHARACTERS = 4096;
 /**
  * The body of a JSON request.
  *
+ * @param withheld fields of the schema that the config does not switch on
  * @throws AppError `invalid_request` for a wrong content type, more than 64 KiB, invalid UTF-8, malformed JSON,
  *   a repeated name, or a field that does not fit; `unknown_parameter` before all but the first four
  */
-export async function readJson<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
+export async function readJson<T extends TSchema>(
+  request: Request,
+  schema: T,
+  withheld: readonly string[] = [],
+): Promise<Static<T>> {
   requireContentType(request);
   const text = decodeUtf8(await readBounded(request, MAX_JSON_BYTES));
   if (text.trim() === "") throw new AppError("invalid_request", { message: "The body is empty." });
-  return checkJson(text, schema);
+  return checkJson(text, schema, withheld);
 }
 
 /**
@@ -50,7 +55,7 @@ export function announcesBody(request: Request): boolean {
   return length === null ? request.body !== null : length !== "0";
 }
 
-function checkJson<T extends TSchema>(text: string, schema: T): Static<T> {
+function checkJson<T extends TSchema>(text: string, schema: T, withheld: readonly string[] = []): Static<T> {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -63,21 +68,23 @@ function checkJson<T extends TSchema>(text: string, schema: T): Static<T> {
       message: `The body nests deeper than ${MAX_JSON_DEPTH} levels.`,
     });
   }
-  return checkValue(schema, value, duplicate);
+  return checkValue(schema, value, duplicate, withheld);
 }
 
 /**
  * Checks what JSON text says.
  *
  * @param duplicate dotted path of a name that the text has twice
+ * @param withheld fields of the schema that the config does not switch on
  * @throws AppError `unknown_parameter`, `invalid_request`
  */
 export function checkValue<T extends TSchema>(
   schema: T,
   value: unknown,
   duplicate: string | undefined,
+  withheld: readonly string[] = [],
 ): Static<T> {
-  refuseUnknown(schema, value);
+  refuseUnknown(schema, value, withheld);
   if (duplicate !== undefined) {
     throw new AppError("invalid_request", { detail: duplicate, message: `${duplicate} is given twice.` });
   }

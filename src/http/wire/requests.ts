@@ -1,9 +1,15 @@
 import { Type } from "@sinclair/typebox";
+import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { DiarizationRequest, TranscriptionRequest } from "../../domain/transcription.ts";
 import { inspectJson } from "../../lib/strict-json.ts";
 import { checkValue } from "./parse.ts";
-import { type AudioForm, Diarization, type TranscriptionCreate } from "./schemas.ts";
+import { type AudioForm, Diarization, type TranscriptionCreate, WRITTEN_FORM_FIELDS } from "./schemas.ts";
+
+/** Returns the fields of a request that the config does not switch on (docs/decisions/extensions.md). */
+export function withheldFields({ capabilities }: Config): readonly string[] {
+  return capabilities.written_form ? [] : WRITTEN_FORM_FIELDS;
+}
 
 /** The request of the asynchronous endpoint, defaults filled in (docs/interface.md section 4.1). */
 export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
@@ -39,6 +45,8 @@ function withDefaults(
     mode: values.mode ?? "native",
     timestamps: values.timestamps ?? "segment",
     channelMode: values.channel_mode ?? "mix",
+    ...(values.numerals === "written" ? { numerals: values.numerals } : {}),
+    ...(values.script === undefined || values.script === "native" ? {} : { script: values.script }),
     ...(diarization === undefined ? {} : { diarization }),
   };
 }

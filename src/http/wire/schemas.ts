@@ -8,6 +8,7 @@ import {
   FINAL_STATES,
   MAX_SPEAKERS,
   MODES,
+  NUMERALS,
   TIMESTAMPS,
   TRANSCRIPTION_STATES,
 } from "../../domain/transcription.ts";
@@ -115,6 +116,22 @@ export const ChannelMode = oneOf(CHANNEL_MODES, {
   default: "mix",
   description: "`separate` transcribes each channel on its own and is billed per channel.",
 });
+export const Numerals = oneOf(NUMERALS, {
+  title: "Numerals",
+  examples: ["written"],
+  default: "spoken",
+  description:
+    "`spoken`: numbers as they were said; `written`: numbers, money, dates and times in figures. Only with `capabilities.written_form`.",
+});
+const script = Type.String({
+  minLength: 1,
+  maxLength: 16,
+  description:
+    "Script of the text: `native`, `latin` as people type it, `iso15919`, or a code of ISO 15924 in lower case. Only with `capabilities.written_form`.",
+  examples: ["latin"],
+});
+/** Fields of requests that exist only where the config switches them on. */
+export const WRITTEN_FORM_FIELDS = ["numerals", "script"] as const;
 const modelId = Type.String({
   minLength: 1,
   maxLength: 128,
@@ -150,6 +167,8 @@ export const TranscriptionCreate = closed(
     timestamps: Type.Optional(Timestamps),
     diarization: Type.Optional(Diarization),
     channel_mode: Type.Optional(ChannelMode),
+    numerals: Type.Optional(Numerals),
+    script: Type.Optional(script),
     webhook_endpoint_id: Type.Optional(
       identifier("Endpoint that receives the event of the end.", ENDPOINT_ID),
     ),
@@ -194,6 +213,8 @@ export const AudioForm = closed(
     timestamps: Type.Optional(Timestamps),
     diarization: Type.Optional(DiarizationField),
     channel_mode: Type.Optional(ChannelMode),
+    numerals: Type.Optional(Numerals),
+    script: Type.Optional(script),
     model: Type.Optional(modelId),
   },
   {
@@ -225,6 +246,8 @@ export const Transcription = closed(
       timestamps: oneOf(TIMESTAMPS),
       diarization: Type.Optional(Type.Boolean()),
       channel_mode: oneOf(CHANNEL_MODES),
+      numerals: Type.Optional(oneOf(NUMERALS)),
+      script: Type.Optional(Type.String()),
     }),
     created_at: timestamp("When it was accepted."),
     finished_at: nullable(timestamp("When it ended; null until then.")),
@@ -308,6 +331,25 @@ export const Word = closed(
   },
 );
 
+const offset = (description: string) => Type.Integer({ minimum: 0, description });
+export const Written = closed(
+  {
+    start: offset("Where the figures begin in the segment's text, in UTF-16 units."),
+    end: offset("Behind their last unit."),
+    kind: Type.String({ description: "What they are, such as `money`, `date` or `phone`." }),
+    value: Type.String({
+      description:
+        "Numbers in decimal, ₹ in paise, other money as `USD 25.50`, dates, times and durations after ISO 8601.",
+    }),
+    spoken: Type.String({ description: "The words that were said, in the language's own script." }),
+  },
+  {
+    title: "Written",
+    description: "Words that were rewritten in figures.",
+    examples: [{ start: 5, end: 15, kind: "money", value: "125000000", spoken: "बारह लाख पचास हज़ार रुपये" }],
+  },
+);
+
 export const Segment = closed(
   {
     index: Type.Integer({ minimum: 0, description: "Position in the result, from 0." }),
@@ -324,6 +366,14 @@ export const Segment = closed(
       Type.Array(Word, {
         description:
           "The words of the text; only with timestamps `word`, and absent where the words have no times.",
+      }),
+    ),
+    written: Type.Optional(
+      Type.Array(Written, { description: "What was rewritten in figures; with `numerals` = `written`." }),
+    ),
+    native_text: Type.Optional(
+      Type.String({
+        description: "The text as it was said, in the language's own script; where `text` is in another.",
       }),
     ),
   },

@@ -1,4 +1,4 @@
-import { Kind, type Static, type TObject, type TSchema } from "@sinclair/typebox";
+import { Kind, type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import { AppError } from "../../domain/errors.ts";
 
@@ -21,9 +21,13 @@ export function validateKnown<T extends TSchema>(schema: T, value: unknown): Sta
   return value as Static<T>;
 }
 
-/** @throws AppError `unknown_parameter` */
-export function refuseUnknown(schema: TSchema, value: unknown): void {
-  const unknown = unknownFieldOf([schema], value, "");
+/**
+ * @param withheld fields of the schema that the config does not switch on
+ * @throws AppError `unknown_parameter`
+ */
+export function refuseUnknown(schema: TSchema, value: unknown, withheld: readonly string[] = []): void {
+  const known = withheld.length === 0 ? schema : Type.Omit(schema as TObject, [...withheld]);
+  const unknown = unknownFieldOf([known], value, "");
   if (unknown === undefined) return;
   const detail = unknown === "" ? "(empty)" : printable(unknown);
   throw new AppError("unknown_parameter", {

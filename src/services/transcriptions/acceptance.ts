@@ -20,7 +20,9 @@ import {
   insertTranscription,
   type TranscriptionRow,
 } from "../../store/transcriptions.ts";
+import { scriptRefusal } from "../../transliteration/apply-script.ts";
 import { requireEndpoint } from "../../webhooks/webhooks.ts";
+import { canBeWritten } from "../../written/apply.ts";
 import type { CreditService } from "../credit.ts";
 import { isSwitchedOn } from "../models/model-description.ts";
 import type { ModelService } from "../models/models.ts";
@@ -92,7 +94,13 @@ export function hashRequest({
 }: RequestIdentity): string {
   const { language, mode, timestamps, channelMode, diarization } = request;
   const speakers = diarization ? [diarization.minSpeakers ?? null, diarization.maxSpeakers ?? null] : null;
-  const values = [audio, language, mode, timestamps, channelMode, speakers, webhookEndpointId ?? null];
+  const { numerals, script } = request;
+  // Requests without them keep the hash that earlier versions stored.
+  const form = numerals === undefined && script === undefined ? [] : [numerals ?? null, script ?? null];
+  const values = [
+    ...[audio, language, mode, timestamps, channelMode, speakers, webhookEndpointId ?? null],
+    ...form,
+  ];
   return `${sha256Hex(JSON.stringify(values))} ${model.id} ${isModelNamed ? "named" : "default"}`;
 }
 
@@ -113,7 +121,7 @@ export function isSameRequest(left: string, right: string): boolean {
  * @param deps the config says which capabilities are switched on
  * @returns the request's model
  * @throws AppError `capability_unavailable`, `invalid_request` (detail `model`), `capacity_unavailable` without a
- *   default model, `unsupported_language`, `unsupported_mode`
+ *   default model, `unsupported_language`, `unsupported_mode`, `invalid_request` (detail `numerals` or `script`)
  */
 export function checkRequest(
   { models, config }: Pick<AcceptanceDeps, "models" | "config">,
@@ -138,11 +146,23 @@ export function checkRequest(
   const language = model.languages.find(({ code }) => code === request.language);
   if (!language) throw models.unsupportedLanguage(model, request.language);
   if (!language.modes.includes(request.mode)) throw new AppError("unsupported_mode", { detail: "mode" });
+  checkWrittenForm(request);
   return model;
 }
 
 const unavailable = (detail: Capability, message?: string) =>
   new AppError("capability_unavailable", { detail, ...(message === undefined ? {} : { message }) });
+
+/** @throws AppError `invalid_request`, detail `numerals` or `script`, where the language has no such form */
+function checkWrittenForm({ language, numerals, script }: TranscriptionRequest): void {
+  if (numerals && !canBeWritten(language)) {
+    const message = `Numbers of the language ${language} cannot be written in figures yet.`;
+    throw new AppError("invalid_request", { detail: "numerals", message });
+  }
+  const refusal = script === undefined ? undefined : scriptRefusal(language, script);
+  if (refusal !== undefined) throw new AppError("invalid_request", { detail: "script", message: refusal });
+}
+
 
 /**
  * Finds what was accepted under a key.
@@ -273,17 +293,24 @@ function requestColumns(request: TranscriptionRequest) {
     minSpeakers: request.diarization?.minSpeakers ?? null,
     maxSpeakers: request.diarization?.maxSpeakers ?? null,
     channelMode: request.channelMode,
+    numerals: request.numerals ?? null,
+    script: request.script ?? null,
   };
 }
 
 /** Returns the request that a row was accepted with. */
 export function requestOf(row: TranscriptionRow): TranscriptionRequest {
-  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers } = row;
+  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers, numerals, script } = row;
   const diarization = {
     ...(minSpeakers === null ? {} : { minSpeakers }),
     ...(maxSpeakers === null ? {} : { maxSpeakers }),
   };
-  return { language, mode, timestamps, channelMode, ...(row.diarization ? { diarization } : {}) };
+  return {
+    ...{ language, mode, timestamps, channelMode },
+    ...(row.diarization ? { diarization } : {}),
+    ...(numerals === null ? {} : { numerals }),
+    ...(script === null ? {} : { script }),
+  };
 }
 
 /**
