@@ -50,6 +50,10 @@ export type LocalRequest = {
   channelMode: ChannelMode;
   /** Left out: `segment`. */
   timestamps?: Timestamps;
+  /** Left out: numbers as they were said. */
+  numerals?: "written" | undefined;
+  /** Left out: the script of the language. */
+  script?: string | undefined;
   /** How the files are read. Left out: as they say themselves, and those without a header by their names. */
   reading?: Reading | undefined;
 };
@@ -118,9 +122,13 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
   }
 
   return {
-    plan({ modelId, isDiarized, speakers = {}, reading, timestamps = "segment", ...rest }) {
-      const diarization = isDiarized ? { diarization: speakers } : {};
-      const request = { ...rest, timestamps, ...diarization };
+    plan({ modelId, isDiarized, speakers = {}, reading, timestamps = "segment", numerals, script, ...rest }) {
+      const optional = {
+        ...(isDiarized ? { diarization: speakers } : {}),
+        ...(numerals === undefined ? {} : { numerals }),
+        ...(script === undefined ? {} : { script }),
+      };
+      const request = { ...rest, timestamps, ...optional };
       if (timestamps === "word" && !config.capabilities.word_timestamps)
         throw new AppError("capability_unavailable", {
           detail: "timestamps.word",

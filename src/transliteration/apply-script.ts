@@ -249,7 +249,8 @@ function toArabic(pivot: string, alphabet: ArabicAlphabet): ScriptOutcome {
 const FINAL_JOINER = /(?<=\p{M})\u200D(?![\p{L}\p{M}])/gu;
 const KEPT_JOINER = "\uE000";
 
-function normalizeKeepingJoiners(text: string, language: string): string {
+/** Returns text in the Unicode form of the program, with the joiners that tell letters of Malayalam apart. */
+export function normalizeKeepingJoiners(text: string, language: string): string {
   const kept = text.replaceAll(KEPT_JOINER, "").replace(FINAL_JOINER, KEPT_JOINER);
   return normalizeText(kept, language).replaceAll(KEPT_JOINER, "\u200D").normalize("NFC");
 }

@@ -63,6 +63,8 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
         mode: row.mode,
         timestamps: row.timestamps,
         channel_mode: row.channelMode,
+        ...(row.numerals === null ? {} : { numerals: row.numerals }),
+        ...(row.script === null ? {} : { script: row.script }),
       },
       diarization: row.diarization ? { min_speakers: row.minSpeakers, max_speakers: row.maxSpeakers } : null,
     },

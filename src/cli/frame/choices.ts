@@ -4,6 +4,8 @@ import {
   type ChannelMode,
   MODES,
   type Mode,
+  NUMERALS,
+  type Numerals,
   TIMESTAMPS,
   type Timestamps,
 } from "../../domain/transcription.ts";
@@ -28,6 +30,12 @@ export function readTimestamps(text: string): Timestamps {
   const timestamps = TIMESTAMPS.find((known) => known === text);
   if (!timestamps) throw new CommandError("usage", `the timestamps are ${TIMESTAMPS.join(", ")}`);
   return timestamps;
+}
+
+export function readNumerals(text: string): Numerals {
+  const numerals = NUMERALS.find((known) => known === text);
+  if (!numerals) throw new CommandError("usage", "the numerals are spoken or written");
+  return numerals;
 }
 
 /** Parses the media type of recordings without a header. */

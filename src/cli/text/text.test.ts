@@ -7,7 +7,8 @@ describe("shruti text refuses", () => {
     [["--language", "hi", "--numerals", "roman"], "--numerals is spoken or written"],
     [["--language", "hi", "--grouping", "none"], "--grouping is indian or international"],
     [["--language", "hi", "--digits", "thai"], "--digits is latin or own"],
-    [["--language", "hi", "--script", "xxxx"], "there is no script xxxx"],
+    [["--language", "hi", "--script", "xxxx"], "--script xxxx: The script is native, latin, iso15919"],
+    [["--language", "ur", "--script", "latin"], "Arabic letters leave short vowels out"],
   ])("%j", async (options, message) => {
     const { status, err } = await runCaptured(["text", ...options], {});
     expect(status).toBe(2);

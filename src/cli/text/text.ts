@@ -18,16 +18,20 @@ export function registerText(program: Command, context: CliContext): void {
   program
     .command("text")
     .description(
-      "rewrite lines of standard input: numbers, money, dates and times in the form that people write",
+      "rewrite lines of standard input: numbers, money, dates and times in figures, and text in another script",
     )
     .requiredOption("--language <code>", "language of the lines")
     .option("--numerals <form>", "spoken, or written", "spoken")
-    .option("--script <code>", "native: as it is", "native")
+    .option(
+      "--script <name>",
+      "native, latin, iso15919, or a script of the language by its ISO 15924 code, such as deva",
+      "native",
+    )
     .option("--grouping <way>", "indian (12,34,567), or international (1,234,567)", "indian")
     .option("--digits <which>", "latin, or own: those of the language's script", "latin")
     .option("--json", "print JSON, a line each, with what was changed")
     .action(async (options: Options) => {
-      const rewrite = await rewriterOf(options);
+      const rewrite = await rewriterOf(options, context);
       for await (const line of lineTexts(process.stdin)) {
         const isTaken = context.io.out(`${rewrite(line)}\n`);
         if (isTaken === false) await once(process.stdout, "drain");
@@ -36,30 +40,31 @@ export function registerText(program: Command, context: CliContext): void {
 }
 
 /** Checks the options. @returns what is printed for a line */
-async function rewriterOf(options: Options): Promise<(line: string) => string> {
-  const { language, json } = options;
+async function rewriterOf(options: Options, { note }: CliContext): Promise<(line: string) => string> {
+  const { language, script, json } = options;
   if (!languageOf(language)) throw new CommandError("usage", `there is no language ${language}`);
   const numerals = oneOf(options.numerals, ["spoken", "written"] as const, "numerals");
   const grouping = oneOf(options.grouping, ["indian", "international"] as const, "grouping");
   const digits = oneOf(options.digits, ["latin", "own"] as const, "digits");
-  const applyScript = scriptOf(options.script);
+  const { applyScriptWithSpans, normalizeKeepingJoiners, scriptRefusal } = await import(
+    "../../transliteration/apply-script.ts"
+  );
+  const refusal = scriptRefusal(language, script);
+  if (refusal !== undefined) throw new CommandError("usage", `--script ${script}: ${refusal}`);
   const { applyWritten, canBeWritten } = await import("../../written/apply.ts");
   if (numerals === "written" && !canBeWritten(language))
     throw new CommandError("usage", `numbers of ${language} cannot be written yet`);
   return (line) => {
+    const spoken = script === "native" ? line : normalizeKeepingJoiners(line, language);
     const { text, changes } =
       numerals === "written"
-        ? applyWritten(line, { language, grouping, digits })
-        : { text: line, changes: [] };
-    const shown = applyScript(text);
-    return json ? JSON.stringify({ text: shown, written: changes, spoken: line }) : shown;
+        ? applyWritten(spoken, { language, grouping, digits })
+        : { text: spoken, changes: [] };
+    const outcome = applyScriptWithSpans(text, changes, { language, script });
+    if ("refusal" in outcome) note(`a line stays in its script: ${outcome.refusal}`);
+    const shown = "refusal" in outcome ? { text, spans: changes } : outcome;
+    return json ? JSON.stringify({ text: shown.text, written: shown.spans, spoken }) : shown.text;
   };
-}
-
-/** Other scripts come with the part of Shruti that transliterates. */
-function scriptOf(script: string): (text: string) => string {
-  if (script === "native") return (text) => text;
-  throw new CommandError("usage", `there is no script ${script}; there is native`);
 }
 
 function oneOf<T extends string>(value: string, known: readonly T[], name: string): T {

@@ -5,6 +5,7 @@ import {
   type DiarizationRequest,
   MODES,
   type Mode,
+  type Numerals,
   TIMESTAMPS,
   type Timestamps,
 } from "../../domain/transcription.ts";
@@ -18,6 +19,7 @@ import {
   readChannelMode,
   readMediaType,
   readMode,
+  readNumerals,
   readOutputFormat,
   readTimestamps,
 } from "../frame/choices.ts";
@@ -50,6 +52,8 @@ type Options = SubtitleOptions & {
   timestamps?: Timestamps;
   diarization?: DiarizationRequest | true;
   channelMode: "mix" | "separate";
+  numerals: Numerals;
+  script: string;
   format?: OutputFormat;
   output?: string;
   skipExisting?: true;
@@ -80,6 +84,17 @@ export function registerTranscribe(program: Command, context: CliContext): void 
       readTimestamps,
     )
     .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
+    .option(
+      "--numerals <form>",
+      "spoken, or written: numbers, money and dates in figures",
+      readNumerals,
+      "spoken",
+    )
+    .option(
+      "--script <name>",
+      "native, latin, iso15919, or a script of the language by its ISO 15924 code, such as deva",
+      "native",
+    )
     .option(
       "--format <format>",
       `${OUTPUT_FORMATS.join(", ")}; jsonl is a line for each recording (default: text, or as --output says)`,
@@ -117,6 +132,8 @@ async function transcribe(context: CliContext, files: readonly string[], options
       ...{ model, language, mode, channelMode, isDiarized: speakers !== undefined },
       timestamps: timestampsOf(options, destination.format),
       ...(speakers ? { speakers } : {}),
+      ...(options.numerals === "written" ? { numerals: options.numerals } : {}),
+      ...(options.script === "native" ? {} : { script: options.script }),
       ...(format ? { reading: { format } } : {}),
     };
     await withLocalTranscriber(context, given, async (transcriber, plan, config) => {

@@ -72,6 +72,9 @@ const EVIDENCE = Type.Object({
     mode: oneOf(MODES),
     timestamps: oneOf(TIMESTAMPS),
     channel_mode: oneOf(CHANNEL_MODES),
+    /** Left out: numbers as they were said, and the script of the language. */
+    numerals: Type.Optional(oneOf(["written"])),
+    script: Type.Optional(Text),
     diarization: OrNull(Type.Object({ min_speakers: OrNull(Speakers), max_speakers: OrNull(Speakers) })),
   }),
   engine: Type.Object({
