@@ -2,7 +2,7 @@ import type { Word } from "../domain/result.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
 import { carryWords, fitWords, withWords } from "../pipeline/timed-words.ts";
 import { wordSpans } from "../pipeline/word-spans.ts";
-import { applyScriptWithSpans } from "../transliteration/apply-script.ts";
+import { applyScript } from "../transliteration/apply-script.ts";
 import { applyWritten } from "../written/apply.ts";
 
 /** The form of the text that a request asks for. Null, as rows have it, or left out: as it was said, in the language's script. */
@@ -37,7 +37,7 @@ function withFigures(segment: LooseSegment): LooseSegment {
 
 function inScript(segment: LooseSegment, spoken: string, script: string): LooseSegment {
   const { language, written = [] } = segment;
-  const outcome = applyScriptWithSpans(segment.text, written, { language, script });
+  const outcome = applyScript(segment.text, { language, script }, written);
   if ("refusal" in outcome || outcome.text === segment.text) return segment;
   const { text, spans } = outcome;
   const words = segment.words && wordsInScript(segment.words, text);

@@ -25,54 +25,44 @@ export type ScriptOptions = {
   script: string;
 };
 
-/** The text, or why it cannot be written so without loss. */
-export type ScriptOutcome = { text: string } | { refusal: string };
-
-/**
- * Writes a text of a language in another script, or in Latin letters. Letters of other scripts than the language's, digits and signs
- * stay. Between scripts the way back gives the same text; Latin letters have none.
- *
- * @returns the text in NFC; or the reason in English where the language is not offered so, or where this text would lose something
- */
-export function applyScript(text: string, { language, script }: ScriptOptions): ScriptOutcome {
-  const refusal = scriptRefusal(language, script);
-  if (refusal !== undefined) return { refusal };
-  return convertText(normalizeKeepingJoiners(text, language), { language, script });
-}
-
 /** A stretch of a text, by places of UTF-16, the end behind its last one. */
 type Span = { start: number; end: number };
 
+/** The text and where its stretches are, or why it cannot be written so without loss. */
+type Written<S extends Span> = { text: string; spans: S[] } | { refusal: string };
+
 /**
- * Does the same for text that is normalized already, and says where stretches of it are afterwards.
+ * Writes a text of a language in another script, or in Latin letters. Letters of other scripts than the language's and signs stay.
+ * Between scripts the way back gives the same text; Latin letters have none.
  *
- * @param spans in order, not overlapping
+ * @param text as `normalizeForScripts` returns it
+ * @param spans stretches of the text, in order, not overlapping: each is written by itself
+ * @returns the text in NFC with the stretches; or the reason in English where the language is not offered so, or where this text
+ *   would lose something
  */
-export function applyScriptWithSpans<S extends Span>(
+export function applyScript<S extends Span>(
   text: string,
-  spans: readonly S[],
   options: ScriptOptions,
-): { text: string; spans: S[] } | { refusal: string } {
+  spans: readonly S[] = [],
+): Written<S> {
   const refusal = scriptRefusal(options.language, options.script);
   if (refusal !== undefined) return { refusal };
   const moved: S[] = [];
   let written = "";
   let from = 0;
-  const add = (to: number): string | undefined => {
+  let refused: string | undefined;
+  const writeUpTo = (to: number): number => {
     const outcome = convertText(text.slice(from, to), options);
-    if ("refusal" in outcome) return outcome.refusal;
-    written += outcome.text;
+    if ("refusal" in outcome) refused ??= outcome.refusal;
+    else written += outcome.text;
     from = to;
-    return undefined;
+    return written.length;
   };
   for (const span of spans) {
-    const refused = add(span.start);
-    const start = written.length;
-    const refusedToo = refused ?? add(span.end);
-    if (refusedToo !== undefined) return { refusal: refusedToo };
-    moved.push({ ...span, start, end: written.length });
+    const start = writeUpTo(span.start);
+    moved.push({ ...span, start, end: writeUpTo(span.end) });
   }
-  const refused = add(text.length);
+  writeUpTo(text.length);
   return refused === undefined ? { text: written, spans: moved } : { refusal: refused };
 }
 
@@ -84,7 +74,7 @@ export function scriptsFor(language: string): readonly string[] {
 }
 
 const UNVOCALISED =
-  "Arabic letters leave short vowels out, and several letters stand for one sound, so the text would be guessed.";
+  "Arabic letters leave short vowels out, and several letters have one sound, so the text would be guessed.";
 
 /**
  * Returns why a language is not offered in a script.
@@ -143,7 +133,9 @@ function missingLetters(language: string, home: BrahmicScript, wanted: BrahmicSc
   return missing;
 }
 
-function convertText(text: string, { language, script }: ScriptOptions): ScriptOutcome {
+type Converted = { text: string } | { refusal: string };
+
+function convertText(text: string, { language, script }: ScriptOptions): Converted {
   const known = languageOf(language);
   if (!known || script === "native") return { text };
   if (script === "latin" || script === "iso15919") return { text: toLatin(text, known, script) };
@@ -187,7 +179,7 @@ function pivotOf(text: string, { code, scripts: [home] }: Language): string {
   return isBrahmic(home) ? toPivot(text, home, { language: code, home }) : text;
 }
 
-function toScript(text: string, { code, scripts }: Language, wanted: Script): ScriptOutcome {
+function toScript(text: string, { code, scripts }: Language, wanted: Script): Converted {
   const [home] = scripts;
   if (code === "mni") {
     return { text: wanted === "Bengali" ? meeteiToBengali(text) : bengaliToMeetei(text) };
@@ -201,7 +193,7 @@ function toScript(text: string, { code, scripts }: Language, wanted: Script): Sc
   return { text: convertAll(text, wanted, code, home) };
 }
 
-function toScriptOfPunjabi(text: string, wanted: Script): ScriptOutcome {
+function toScriptOfPunjabi(text: string, wanted: Script): Converted {
   if (wanted === "Arabic") {
     const options = { language: "pa", home: "Gurmukhi" } as const;
     return toArabic(toPivot(text, "Gurmukhi", options), PUNJABI_ALPHABET);
@@ -237,7 +229,7 @@ const SCRIPT_PATTERNS = Object.fromEntries(
 ) as Record<BrahmicScript, RegExp>;
 
 /** Writes Devanagari in Arabic letters, where the way back gives the same. */
-function toArabic(pivot: string, alphabet: ArabicAlphabet): ScriptOutcome {
+function toArabic(pivot: string, alphabet: ArabicAlphabet): Converted {
   const text = devanagariToArabic(pivot, alphabet);
   const isLossless = text !== undefined && arabicToDevanagari(text, alphabet) === pivot;
   return isLossless
@@ -250,7 +242,7 @@ const FINAL_JOINER = /(?<=\p{M})\u200D(?![\p{L}\p{M}])/gu;
 const KEPT_JOINER = "\uE000";
 
 /** Returns text in the Unicode form of the program, with the joiners that tell letters of Malayalam apart. */
-export function normalizeKeepingJoiners(text: string, language: string): string {
+export function normalizeForScripts(text: string, language: string): string {
   const kept = text.replaceAll(KEPT_JOINER, "").replace(FINAL_JOINER, KEPT_JOINER);
   return normalizeText(kept, language).replaceAll(KEPT_JOINER, "\u200D").normalize("NFC");
 }

@@ -2,7 +2,7 @@ import type { Script } from "../domain/languages.ts";
 
 /**
  * The letters of the nine Brahmic scripts that Unicode encodes in the order of ISCII, by the letter of Devanagari that
- * stands at the same place. Devanagari is the pivot: a text goes from its script to Devanagari, and from there to the other.
+ * has the same place. Devanagari is the pivot: a text goes from its script to Devanagari, and from there to the other.
  */
 export const BRAHMIC_SCRIPTS = [
   "Bengali",

@@ -11,7 +11,7 @@ const ADDAK = "\u0A71";
 const TIPPI = "\u0A70";
 const BINDI = "\u0A02";
 const ADAK_BINDI = "\u0A01";
-/** It stands for an adak bindi, because the candrabindu stands for an unexpected mark. */
+/** It is written for an adak bindi, because the candrabindu is written for an unexpected mark. */
 const INVERTED_CANDRABINDU = "\u0900";
 const VIRAMA = "\u0A4D";
 const NUKTA = "\u0A3C";

@@ -105,7 +105,7 @@ const PIVOT = new RegExp(
 );
 /** Letters that would be read as one: an unaspirated stop and h, and an a and the vowel after it. */
 const READ_AS_ONE = /(?<=[kgcjṭḍtdpbṛ])\uE001(?=h)|(?<=a)\uE002(?=[iu])/gu;
-/** Signs of two kinds, which stand for the places where a colon may be needed, until it is known. */
+/** Signs of two kinds, which mark the places where a colon may be needed, until it is known. */
 const AFTER_BARE_CONSONANT = "\uE001";
 const BEFORE_VOWEL = "\uE002";
 

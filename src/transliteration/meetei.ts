@@ -1,7 +1,7 @@
 /**
  * Manipuri in Meetei Mayek and in the script of Bengali, one to one. Both write a vowel with each consonant that has no other sign.
  * Meetei Mayek has further letters for consonants at the end of a syllable (lonsum), which Bengali writes with a hasanta. The letters of
- * the Meetei Mayek Extensions block stand for those that only loan words have.
+ * the Meetei Mayek Extensions block are those that only loan words have.
  */
 
 /** Consonants, and what follows them. */

@@ -53,7 +53,7 @@ const AKSHARA = new RegExp(
 /**
  * Returns the sounds of a text.
  *
- * @param pivot the letters of Devanagari, in NFC; what is no letter of a syllable stays
+ * @param pivot the letters of Devanagari, in NFC; other characters stay
  */
 export function phonemesOf(pivot: string): string {
   return pivot.replace(AKSHARA, (_, letter: string, nukta: string, sign?: string) => {

@@ -46,7 +46,7 @@ async function rewriterOf(options: Options, { note }: CliContext): Promise<(line
   const numerals = oneOf(options.numerals, ["spoken", "written"] as const, "numerals");
   const grouping = oneOf(options.grouping, ["indian", "international"] as const, "grouping");
   const digits = oneOf(options.digits, ["latin", "own"] as const, "digits");
-  const { applyScriptWithSpans, normalizeKeepingJoiners, scriptRefusal } = await import(
+  const { applyScript, normalizeForScripts, scriptRefusal } = await import(
     "../../transliteration/apply-script.ts"
   );
   const refusal = scriptRefusal(language, script);
@@ -55,12 +55,12 @@ async function rewriterOf(options: Options, { note }: CliContext): Promise<(line
   if (numerals === "written" && !canBeWritten(language))
     throw new CommandError("usage", `numbers of ${language} cannot be written yet`);
   return (line) => {
-    const spoken = script === "native" ? line : normalizeKeepingJoiners(line, language);
+    const spoken = script === "native" ? line : normalizeForScripts(line, language);
     const { text, changes } =
       numerals === "written"
         ? applyWritten(spoken, { language, grouping, digits })
         : { text: spoken, changes: [] };
-    const outcome = applyScriptWithSpans(text, changes, { language, script });
+    const outcome = applyScript(text, { language, script }, changes);
     if ("refusal" in outcome) note(`a line stays in its script: ${outcome.refusal}`);
     const shown = "refusal" in outcome ? { text, spans: changes } : outcome;
     return json ? JSON.stringify({ text: shown.text, written: shown.spans, spoken }) : shown.text;

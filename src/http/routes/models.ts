@@ -1,13 +1,14 @@
 import type { InstalledModel } from "../../domain/model.ts";
 import { noticeOf } from "../../domain/trial.ts";
 import type { ModelService } from "../../services/models/models.ts";
+import { writtenFormsOf } from "../../services/written-form.ts";
 import { requireOrganization } from "../../store/organizations.ts";
 import type { HttpDeps } from "../deps.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { type Model, ModelList } from "../wire/schemas.ts";
 
 /** Installed models (docs/interface.md section 4.11); needs the scope `models:read`. */
-export function modelRoutes({ models, credit, database }: HttpDeps) {
+export function modelRoutes({ models, credit, database, config }: HttpDeps) {
   return defineKeyedRoutes("models").get(
     "/v1/models",
     ({ caller }): ModelList => {
@@ -16,7 +17,13 @@ export function modelRoutes({ models, credit, database }: HttpDeps) {
       const chosen = models.findDefault();
       return {
         object: "list",
-        data: models.list().map((model) => toResponse(models, model, model === chosen, pricePaise)),
+        data: models.list().map((model) => ({
+          ...toResponse(models, model, model === chosen, pricePaise),
+          languages: model.languages.map(({ code, name, modes }) => ({
+            ...{ code, name, modes },
+            ...writtenFormsOf(config, code),
+          })),
+        })),
       };
     },
     {
@@ -38,7 +45,7 @@ function toResponse(
   model: InstalledModel,
   isDefault: boolean,
   pricePaisePerAudioHour: number,
-): Model {
+): Omit<Model, "languages"> {
   const { modes, capabilities, diarization, limits } = models.describe(model);
   const { synchronous, asynchronous } = limits;
   const notice = noticeOf(model);
@@ -49,7 +56,6 @@ function toResponse(
     version: model.version,
     default: isDefault,
     default_languages: models.servedLanguages(model),
-    languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
     modes,
     capabilities,
     diarization,

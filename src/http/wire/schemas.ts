@@ -744,7 +744,17 @@ export const Model = closed(
       description: "Codes of the languages in which requests that name no model use this one.",
     }),
     languages: Type.Array(
-      closed({ code: Type.String(), name: Type.String(), modes: Type.Array(oneOf(MODES)) }),
+      closed({
+        code: Type.String(),
+        name: Type.String(),
+        modes: Type.Array(oneOf(MODES)),
+        numerals: Type.Optional(
+          Type.Array(oneOf(NUMERALS), { description: "Values of `numerals`, where they are switched on." }),
+        ),
+        scripts: Type.Optional(
+          Type.Array(Type.String(), { description: "Values of `script`, where they are switched on." }),
+        ),
+      }),
     ),
     modes: Type.Array(oneOf(MODES)),
     capabilities: closed(

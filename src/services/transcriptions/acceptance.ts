@@ -20,14 +20,13 @@ import {
   insertTranscription,
   type TranscriptionRow,
 } from "../../store/transcriptions.ts";
-import { scriptRefusal } from "../../transliteration/apply-script.ts";
 import { requireEndpoint } from "../../webhooks/webhooks.ts";
-import { canBeWritten } from "../../written/apply.ts";
 import type { CreditService } from "../credit.ts";
 import { isSwitchedOn } from "../models/model-description.ts";
 import type { ModelService } from "../models/models.ts";
 import type { UnpaidActs } from "../unpaid-acts.ts";
 import type { UploadService } from "../uploads/uploads.ts";
+import { checkWrittenForm } from "../written-form.ts";
 
 const KEEP_KEYS_MS = 48 * 3_600_000;
 
@@ -152,17 +151,6 @@ export function checkRequest(
 
 const unavailable = (detail: Capability, message?: string) =>
   new AppError("capability_unavailable", { detail, ...(message === undefined ? {} : { message }) });
-
-/** @throws AppError `invalid_request`, detail `numerals` or `script`, where the language has no such form */
-function checkWrittenForm({ language, numerals, script }: TranscriptionRequest): void {
-  if (numerals && !canBeWritten(language)) {
-    const message = `Numbers of the language ${language} cannot be written in figures yet.`;
-    throw new AppError("invalid_request", { detail: "numerals", message });
-  }
-  const refusal = script === undefined ? undefined : scriptRefusal(language, script);
-  if (refusal !== undefined) throw new AppError("invalid_request", { detail: "script", message: refusal });
-}
-
 
 /**
  * Finds what was accepted under a key.

@@ -1,0 +1,32 @@
+import type { Config } from "../config/schema.ts";
+import { AppError } from "../domain/errors.ts";
+import type { Numerals, TranscriptionRequest } from "../domain/transcription.ts";
+import { scriptRefusal, scriptsFor } from "../transliteration/apply-script.ts";
+import { canBeWritten } from "../written/apply.ts";
+
+/** What requests in a language can ask for as `numerals` and `script`. */
+export type WrittenForms = { numerals: Numerals[]; scripts: string[] };
+
+/**
+ * Returns the forms in which text of a language can be written.
+ *
+ * @param language ISO code
+ * @returns undefined where the config does not switch on the written form (docs/decisions/extensions.md)
+ */
+export function writtenFormsOf({ capabilities }: Config, language: string): WrittenForms | undefined {
+  if (!capabilities.written_form) return undefined;
+  return {
+    numerals: canBeWritten(language) ? ["spoken", "written"] : ["spoken"],
+    scripts: [...scriptsFor(language)],
+  };
+}
+
+/** @throws AppError `invalid_request`, detail `numerals` or `script`, where the language has no such form */
+export function checkWrittenForm({ language, numerals, script }: TranscriptionRequest): void {
+  if (numerals && !canBeWritten(language)) {
+    const message = `Numbers of the language ${language} cannot be written in figures yet.`;
+    throw new AppError("invalid_request", { detail: "numerals", message });
+  }
+  const refusal = script === undefined ? undefined : scriptRefusal(language, script);
+  if (refusal !== undefined) throw new AppError("invalid_request", { detail: "script", message: refusal });
+}
