@@ -100,13 +100,7 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver) {
         const key = idempotencyKeyOf(request);
         return receive(request, caller, form, async (received, path, attendance) => {
           const { written_form } = deps.config.capabilities;
-          const wanted = wantedOf(
-            received,
-            openaiFor(deps, caller),
-            names,
-            wordTimesOf(deps),
-            written_form,
-          );
+          const wanted = wantedOf(received, openaiFor(deps, caller), names, wordTimesOf(deps), written_form);
           const order = orderOf(deps, received, path, wanted);
           const admitted = await deps.synchronous.admit(caller, { ...order, key }, attendance);
           const response = await respond(deps, caller, wanted, admitted, attendance);
