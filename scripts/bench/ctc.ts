@@ -1,15 +1,18 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { indicCtcFamily } from "../../src/families/ctc/family.ts";
+import { checkIndicFiles } from "../../src/families/ctc/indic-files.ts";
 import { checkCtcFiles } from "../../src/families/ctc/model-files.ts";
 import { extractNativeFiles } from "../../src/native/native-files.ts";
 import { CTC_INPUT, loadOnnx } from "../../src/native/onnx/onnx-addon.ts";
+import { filesOf } from "../../src/services/models/model-files.ts";
 import { median } from "./median.ts";
 
 /**
  * Compares the addon for CTC models with sherpa-onnx's: time, processor time and memory on noise.
  *
- *     bun scripts/bench/ctc.ts FOLDER [--seconds 10,20,30] [--threads 1,2] [--rounds 5] [--at-once 1,2]
+ *     bun scripts/bench/ctc.ts FOLDER [--seconds 10,20,30] [--threads 1,2] [--rounds 5] [--at-once 1,2] [--engines shruti]
  *
  * Each engine, number of threads and number of chunks at once has a process of its own. The engines take turns.
  */
@@ -34,6 +37,7 @@ const { positionals, values } = parseArgs({
     rounds: { type: "string", default: "5" },
     "at-once": { type: "string", default: "1" },
     engine: { type: "string" },
+    engines: { type: "string", default: "shruti,sherpa" },
   },
 });
 const [folder = "."] = positionals;
@@ -42,10 +46,16 @@ const lengths = numbers(values.seconds);
 
 async function openShruti(threads: number): Promise<Run> {
   const { addon } = loadOnnx(await extractNativeFiles(""));
-  const info = checkCtcFiles(`${folder}/model.onnx`, `${folder}/tokens.txt`);
-  const session = await addon.open(`${folder}/model.onnx`, threads);
+  const given = indicCtcFamily.given(folder);
+  const files = given
+    ? filesOf(indicCtcFamily, given.files())
+    : { model: `${folder}/model.onnx`, tokens: `${folder}/tokens.txt` };
+  const info = given ? checkIndicFiles(files) : checkCtcFiles(files.model ?? "", files.tokens ?? "");
+  const isMapped = info.external.length > 0;
+  const session = await addon.open(files.model ?? "", threads, isMapped);
+  const head = files.head === undefined ? null : await addon.open(files.head, threads, isMapped);
   const allowed = new Uint8Array(info.tokens.length).fill(1);
-  return (samples) => addon.run(session, samples, CTC_INPUT.kaldi, info.bins, allowed).promise;
+  return (samples) => addon.run(session, samples, CTC_INPUT.kaldi, info.bins, allowed, head).promise;
 }
 
 type Handle = { readonly __handle: unique symbol };
@@ -128,7 +138,7 @@ if (values.engine !== undefined) {
   );
   for (const atOnce of numbers(values["at-once"])) {
     for (const threads of numbers(values.threads)) {
-      for (const engine of ["shruti", "sherpa"] satisfies Engine[]) {
+      for (const engine of values.engines.split(",")) {
         const { rounds, seconds } = values;
         const options = ["--rounds", rounds, "--seconds", seconds, "--threads", `${threads}`];
         const command = [import.meta.path, folder, ...options, "--at-once", `${atOnce}`, "--engine", engine];

@@ -76,8 +76,8 @@ export async function openSpeakerModels(
   const segmentation = segmentationInfo(readOnnxFile(segmentationPath).metadata);
   const { sound, output, numbers: described } = embeddingInfo(readOnnxFile(embeddingPath).metadata);
   const { addon } = loadOnnx(nativeFiles);
-  const segmenter = await addon.open(segmentationPath, THREADS);
-  const describer = await addon.open(embeddingPath, THREADS);
+  const segmenter = await addon.open(segmentationPath, THREADS, false);
+  const describer = await addon.open(embeddingPath, THREADS, false);
   const models: SpeakerModels = {
     segmentation,
     segment: (window, signal) => segment(addon, segmenter, segmentation, window, signal),

@@ -14,6 +14,7 @@ export const RECOGNIZERS: Readonly<Record<string, OpenRecognizer>> = {
   omnilingual_ctc: openCtc,
   nemo_tdt: async (_family, nativeFiles, code) =>
     (await import("./tdt/tdt-recognizer.ts")).openTdtRecognizer(nativeFiles, code),
+  indic_ctc: openCtc,
 };
 
 /** Opens a recognizer of this program. Its code is imported when it is needed. */

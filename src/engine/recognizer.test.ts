@@ -8,8 +8,10 @@ import { pcmOf } from "../e2e/samples.ts";
 import type { ModelFamily } from "../families/contract.ts";
 import { FAMILIES as PRODUCT } from "../families/families.ts";
 import { extractNativeFiles, type NativeFiles } from "../native/native-files.ts";
+import { filesOf } from "../services/models/model-files.ts";
 import { engineOptions } from "../testing/kits/test-config.ts";
 import { writeTdtModel } from "../testing/makers/tdt-model.ts";
+import { writeIndic } from "../testing/makers/indic-maker.ts";
 import { SCRIPTED_FAMILY, scriptedFamily, scriptedFiles } from "../testing/scripted-family/family.ts";
 import { spawnScripted } from "../testing/scripted-family/recognizer.ts";
 import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
@@ -36,6 +38,13 @@ const silence = join(folder, "silence.pcm");
 let nativeFiles: NativeFiles;
 let samples = 0;
 const hosts: WorkerHost[] = [];
+
+/** Makes an IndicConformer in its published layout. */
+function indicFiles(path: string): ModelFiles {
+  writeIndic(path);
+  const files = PRODUCT.of("indic_ctc").given(path)?.files() ?? [];
+  return filesOf(PRODUCT.of("indic_ctc"), files);
+}
 
 const FAMILIES: Family[] = [
   {
@@ -67,6 +76,12 @@ const FAMILIES: Family[] = [
     family: PRODUCT.of("nemo_tdt"),
     files: { weights: join(folder, "tdt.gguf") },
     damaged: { weights: join(folder, "damaged/model.txt") },
+  },
+  {
+    name: "indic_ctc",
+    family: PRODUCT.of("indic_ctc"),
+    files: indicFiles(join(folder, "indic")),
+    damaged: { ...indicFiles(join(folder, "damaged-indic")), head: join(folder, "damaged/model.txt") },
   },
   {
     name: SCRIPTED_FAMILY,

@@ -1,6 +1,6 @@
 import type { ModelFiles } from "../domain/model.ts";
 import type { GivenModel, ModelFamily } from "./contract.ts";
-import { nemoCtcFamily, omnilingualCtcFamily } from "./ctc/family.ts";
+import { indicCtcFamily, nemoCtcFamily, omnilingualCtcFamily } from "./ctc/family.ts";
 import { nemoTdtFamily } from "./tdt/family.ts";
 import { whisperFamily } from "./whisper/family.ts";
 
@@ -51,4 +51,5 @@ export const FAMILIES: Families = createFamilies([
   nemoCtcFamily,
   omnilingualCtcFamily,
   nemoTdtFamily,
+  indicCtcFamily,
 ]);

@@ -1,5 +1,6 @@
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
-import { fileOf } from "../../domain/model.ts";
+import { fileOf, type ModelFiles } from "../../domain/model.ts";
+import { checkIndicFiles } from "../../families/ctc/indic-files.ts";
 import { CTC_FAMILIES, type CtcModelInfo, checkCtcFiles } from "../../families/ctc/model-files.ts";
 import type { CtcSettings } from "../../families/ctc/settings.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
@@ -42,20 +43,31 @@ export function openCtcRecognizer(family: string, nativeFiles: NativeFiles): Rec
     },
     async load(files, device) {
       requireProcessor(device);
-      const path = fileOf(files, "model");
-      const info = checkCtcFiles(path, fileOf(files, "tokens"));
-      if (info.family !== family)
-        throw new Error(`${path} is a model of the family ${info.family}, not ${family}`);
-      const session = await addon.open(path, 1);
-      await tryOut(addon, session, info);
+      const net = await openNet(addon, family, files);
       return {
         device: "cpu",
         recognize: async (samples, settings, { signal }) => ({
-          segments: await recognize(addon, session, info, samples, settings as CtcSettings, signal),
+          segments: await recognize(addon, net, samples, settings as CtcSettings, signal),
         }),
       };
     },
   };
+}
+
+/** A loaded model, and what its files say. `factor`: frames of features, or samples, for one frame of output. */
+type Net = { session: OnnxSession; head: OnnxSession | null; info: CtcModelInfo; factor: number };
+
+/** @throws Error with the reason why the files cannot be used */
+async function openNet(addon: OnnxAddon, family: string, files: ModelFiles): Promise<Net> {
+  const path = fileOf(files, "model");
+  const isIndic = family === CTC_FAMILIES.indic;
+  const info = isIndic ? checkIndicFiles(files) : checkCtcFiles(path, fileOf(files, "tokens"));
+  if (info.family !== family)
+    throw new Error(`${path} is a model of the family ${info.family}, not ${family}`);
+  const isMapped = info.external.length > 0;
+  const session = await addon.open(path, 1, isMapped);
+  const head = isIndic ? await addon.open(fileOf(files, "head"), 1, isMapped) : null;
+  return { session, head, info, factor: await tryOut(addon, { session, head, info }) };
 }
 
 /** Length of the noise on which a loaded model is tried. */
@@ -63,25 +75,35 @@ const TRIAL_SECONDS = 3;
 /** The number of frames may differ by this much from what the subsampling factor says: padding is rounded. */
 const FRAME_TOLERANCE = 2;
 
+/** The factors of published models. They are powers of two, because each layer that subsamples halves the frames. */
+const MAX_FACTOR = 64;
+
 /**
  * Runs the net on noise and compares its frames with the subsampling factor of the metadata. With a wrong factor, times
- * would be wrong without any other sign.
+ * would be wrong without any other sign. Where the files do not say the factor, the frames show it.
  *
- * @throws Error when the net does not do what its metadata says
+ * @returns the factor
+ * @throws Error when the net does not do what its metadata says, or makes no frames of a length that there is
  */
-async function tryOut(addon: OnnxAddon, session: OnnxSession, info: CtcModelInfo): Promise<void> {
-  const { bins, factor } = info;
+async function tryOut(addon: OnnxAddon, { session, head, info }: Omit<Net, "factor">): Promise<number> {
+  const { bins, factor: said } = info;
   const settings: CtcSettings = { language: "", features: "nemo" };
   const sound = noise(TRIAL_SECONDS * SAMPLE_RATE_HZ);
-  const run = addon.run(session, sound, inputOf(info, settings), bins, allowedTokens(info, settings));
-  const { ids, inputFrames } = await run.promise;
-  if (Math.abs(ids.length - inputFrames / factor) > FRAME_TOLERANCE) {
-    const found = Math.round(inputFrames / Math.max(1, ids.length));
-    throw new Error(
-      `the model makes ${ids.length} frames of ${inputFrames}: its ${info.family === CTC_FAMILIES.nemo ? "subsampling_factor" : "factor"} is ${factor} and should be about ${found}`,
-    );
+  const allowed = allowedTokens(info, settings);
+  const { ids, inputFrames } = await addon.run(session, sound, inputOf(info, settings), bins, allowed, head)
+    .promise;
+  const found = inputFrames / Math.max(1, ids.length);
+  const factor = said ?? 2 ** Math.round(Math.log2(found));
+  const isPossible = said !== undefined || (factor >= 1 && factor <= MAX_FACTOR);
+  if (!isPossible || Math.abs(ids.length - inputFrames / factor) > FRAME_TOLERANCE) {
+    const reason =
+      said === undefined
+        ? "which is no power of two of them"
+        : `its ${info.family === CTC_FAMILIES.nemo ? "subsampling_factor" : "factor"} is ${said} and should be about ${Math.round(found)}`;
+    throw new Error(`the model makes ${ids.length} frames of ${inputFrames}: ${reason}`);
   }
   if (ids.includes(-1)) throw new Error("the model writes scores that are no numbers");
+  return factor;
 }
 
 /** Returns quiet noise, the same at every call. */
@@ -97,27 +119,26 @@ function noise(count: number): Float32Array {
 
 async function recognize(
   addon: OnnxAddon,
-  session: OnnxSession,
-  info: CtcModelInfo,
+  { session, head, info, factor }: Net,
   samples: Float32Array,
   settings: CtcSettings,
   signal: AbortSignal,
 ) {
   signal.throwIfAborted();
-  const { tokens, blank, bins, factor } = info;
+  const { tokens, blank, bins } = info;
   const { language } = settings;
   const words = settings.words ? { words: { delayMs: WORD_DELAY_MS[info.family] ?? 0 } } : {};
   const allowed = allowedTokens(info, settings);
   const sound = longEnough(samples);
-  const run = addon.run(session, sound, inputOf(info, settings), bins, allowed);
+  const run = addon.run(session, sound, inputOf(info, settings), bins, allowed, head);
   const best = await finishRun(addon, run, signal);
-  const frameMs = factor * (info.family === CTC_FAMILIES.nemo ? FEATURE_MS : SAMPLE_MS);
+  const frameMs = factor * (info.family === CTC_FAMILIES.omnilingual ? SAMPLE_MS : FEATURE_MS);
   const audioMs = (samples.length * 1000) / SAMPLE_RATE_HZ;
   return segmentsOf(writtenTokens(best, blank), tokens, { frameMs, audioMs, language, ...words });
 }
 
 function inputOf({ family }: CtcModelInfo, { features }: CtcSettings): number {
-  return family === CTC_FAMILIES.nemo ? CTC_INPUT[features] : CTC_INPUT.samples;
+  return family === CTC_FAMILIES.omnilingual ? CTC_INPUT.samples : CTC_INPUT[features];
 }
 
 /**

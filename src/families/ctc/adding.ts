@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path";
 import { languageOf } from "../../domain/languages.ts";
 import { fileOf, type ModelFiles, type ModelLanguage } from "../../domain/model.ts";
 import type { DescribedModel, GivenModel, SaidLanguage, SaidOfModel } from "../contract.ts";
+import { checkIndicFiles, findIndicFolder, type IndicRole } from "./indic-files.ts";
 import { type CtcModelInfo, checkCtcFiles } from "./model-files.ts";
 
 const MODEL_NAME = "model.onnx";
@@ -33,13 +34,58 @@ export function givenCtcFolder(path: string): GivenModel | undefined {
   };
 }
 
+/** Finds a folder with an IndicConformer as it is published, or its encoder and a part of the rest. */
+export function givenIndicFolder(path: string): GivenModel | undefined {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+  const found = findIndicFolder(path);
+  if (!found) return undefined;
+  const { folder, names, missing } = found;
+  const roles = Object.entries(names) as [IndicRole, string][];
+  const name = basename(resolve(path));
+  return {
+    kind: "the folder of an IndicConformer",
+    name,
+    id: name.toLowerCase(),
+    isPart: missing.length > 0,
+    files() {
+      if (missing.length > 0)
+        throw new Error(`${folder} has ${names.model}, but no ${missing.join(", no ")}`);
+      const { external } = checkIndicFiles(
+        Object.fromEntries(roles.map(([role, file]) => [role, join(folder, file)])),
+      );
+      return [
+        ...roles.map(([role, file]) => ({ role, name: file })),
+        ...external.map((file) => ({ role: "weights", name: file })),
+      ].map((file) => ({ ...file, path: join(folder, file.name) }));
+    },
+  };
+}
+
+const NO_FILES = "The files of a CTC model are needed to describe it.";
+
 /** Says what the manifest of a new model holds. @throws Error with the reason why files and languages do not fit */
-export function describeCtc(
-  files: ModelFiles | undefined,
+export function describeCtc(files: ModelFiles | undefined, said: SaidOfModel): DescribedModel {
+  if (!files) throw new Error(NO_FILES);
+  return describe(checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens")), said);
+}
+
+/** Does the same for an IndicConformer, of which each language has tokens of its own. */
+export function describeIndic(files: ModelFiles | undefined, said: SaidOfModel): DescribedModel {
+  if (!files) throw new Error(NO_FILES);
+  const info = checkIndicFiles(files);
+  for (const { code, tokenSpan } of said.languages ?? []) {
+    if (tokenSpan || info.languages.has(code)) continue;
+    throw new Error(
+      `The model has no tokens of ${code}. It has those of ${[...info.languages.keys()].join(", ")}.`,
+    );
+  }
+  return describe(info, said);
+}
+
+function describe(
+  info: CtcModelInfo,
   { languages, decoding: { tuning } = {} }: SaidOfModel,
 ): DescribedModel {
-  if (!files) throw new Error("The files of a CTC model are needed to describe it.");
-  const info = checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens"));
   return {
     family: info.family,
     languages: languagesOf(info, languages),

@@ -2,7 +2,8 @@ import { fileOf, type ModelManifest, modelLanguageOf } from "../../domain/model.
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import { suppressPattern } from "../../pipeline/wording.ts";
 import type { ModelFamily } from "../contract.ts";
-import { describeCtc, givenCtcFolder } from "./adding.ts";
+import { describeCtc, describeIndic, givenCtcFolder, givenIndicFolder } from "./adding.ts";
+import { checkIndicFiles } from "./indic-files.ts";
 import { ctcKeys, ctcTuning } from "./keys.ts";
 import { CTC_FAMILIES, checkCtcFiles } from "./model-files.ts";
 import type { CtcSettings } from "./settings.ts";
@@ -53,6 +54,21 @@ export const omnilingualCtcFamily: ModelFamily = {
     const suppressTokens = suppressPattern(request.language, request.mode);
     return { ...ctcSettings(request, model), ...(suppressTokens === undefined ? {} : { suppressTokens }) };
   },
+};
+
+/** IndicConformer drops words of longer chunks (docs/engine.md section 6). */
+const INDIC_CHUNK_MS = 15_000;
+
+/** IndicConformer as AI4Bharat publishes it: one encoder, and one head with the tokens of 22 languages. */
+export const indicCtcFamily: ModelFamily = {
+  ...nemoCtcFamily,
+  name: CTC_FAMILIES.indic,
+  title: "IndicConformer",
+  roles: { main: "model", others: ["head", "tokens", "spans"] },
+  given: givenIndicFolder,
+  check: (files) => void checkIndicFiles(files),
+  describe: describeIndic,
+  maxChunkMs: INDIC_CHUNK_MS,
 };
 
 function ctcSettings(

@@ -15,19 +15,22 @@ export type CtcModelInfo = {
   blank: number;
   /** Mel bins of a frame of features; 1 for a model that takes samples. */
   bins: number;
-  /** Frames of features, of 10 ms each, or samples, for one frame of output. */
-  factor: number;
+  /** Frames of features, of 10 ms each, or samples, for one frame of output; left out: the files do not say it. */
+  factor?: number;
   /** Names of the files of weights beside the model. */
   external: string[];
   /** Token spans of languages by their codes, as the metadata's `languages` names them: `hi:1536-1791,ta:…`. */
   languages: Map<string, TokenSpan>;
 };
 
-/** Families of CTC models. Their inputs distinguish them: those of NeMo take features, those of Omnilingual samples. */
-export const CTC_FAMILIES = { nemo: "nemo_ctc", omnilingual: "omnilingual_ctc" } as const;
+/**
+ * Families of CTC models. Their files distinguish them: those of NeMo take features, those of Omnilingual samples, and
+ * IndicConformer has a net for the encoder and one for the head.
+ */
+export const CTC_FAMILIES = { nemo: "nemo_ctc", omnilingual: "omnilingual_ctc", indic: "indic_ctc" } as const;
 export type CtcFamilyName = (typeof CTC_FAMILIES)[keyof typeof CTC_FAMILIES];
 
-const MAX_TOKENS_BYTES = 4 * 1024 * 1024;
+export const MAX_TOKENS_BYTES = 4 * 1024 * 1024;
 const BLANKS = new Set(["<blk>", "<blank>", "<eps>"]);
 /** In Omnilingual's own list the first token is the blank. */
 const OMNILINGUAL_BLANK = "<s>";
@@ -62,7 +65,7 @@ export function checkCtcFiles(modelPath: string, tokensPath: string): CtcModelIn
 }
 
 /** Adds the path to the message of an error, unless it names it already. */
-function about<T>(path: string, work: () => T): T {
+export function about<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -111,10 +114,11 @@ function takesSamples({ inputs }: OnnxFile): boolean {
   return inputs.length === 1 && isPort(inputs[0], ONNX_FLOAT, 2);
 }
 
-/** Checks inputs: features with their length. @returns the number of mel bins */
-function checkFeatures({ inputs }: OnnxFile): number {
+/** Checks inputs: features with their length. @param unnamed the number of mel bins where the file names none */
+export function checkFeatures({ inputs }: OnnxFile, unnamed?: number): number {
   const [features, length] = inputs;
-  const bins = features?.shape[1];
+  const named = features?.shape[1];
+  const bins = typeof named === "number" ? named : (unnamed ?? named);
   if (inputs.length !== 2 || !isPort(features, ONNX_FLOAT, 3) || !isPort(length, ONNX_INT64, 1)) {
     throw new Error(
       "its inputs are not features (batch × bins × frames, floats) and their length (64-bit integers), nor samples alone",
@@ -135,7 +139,7 @@ function checkScores({ outputs: [scores] }: OnnxFile, tokens: number): void {
   }
 }
 
-function isPort(port: OnnxPort | undefined, type: number, dimensions: number): port is OnnxPort {
+export function isPort(port: OnnxPort | undefined, type: number, dimensions: number): port is OnnxPort {
   return port?.type === type && port.shape.length === dimensions;
 }
 
@@ -172,7 +176,7 @@ function readLanguages(text: string, words: number): Map<string, TokenSpan> {
   return languages;
 }
 
-function checkExternal(path: string, bytes: number): void {
+export function checkExternal(path: string, bytes: number): void {
   const found = asOwnerOf(path, () => statSync(path, { throwIfNoEntry: false }));
   if (!found?.isFile()) throw new Error(`there is no file ${path} with its weights`);
   if (found.size < bytes) throw new Error(`${path} has ${found.size} bytes, and the model needs ${bytes}`);

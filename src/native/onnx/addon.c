@@ -61,13 +61,14 @@ static napi_value open_runtime(napi_env env, napi_callback_info info) {
   return version;
 }
 
-/* --- open(path, threads) --- */
+/* --- open(path, threads, mapped) --- */
 
 typedef struct {
   napi_async_work work;
   napi_deferred deferred;
   char path[PATH_BYTES];
   int threads;
+  bool is_mapped;
   onnx_session *session;
   char reason[ONNX_REASON];
 } open_job;
@@ -75,7 +76,7 @@ typedef struct {
 static void open_execute(napi_env env, void *data) {
   (void)env;
   open_job *job = data;
-  job->session = onnx_open_session(job->path, job->threads, job->reason);
+  job->session = onnx_open_session(job->path, job->threads, job->is_mapped, job->reason);
 }
 
 static void open_complete(napi_env env, napi_status result, void *data) {
@@ -95,15 +96,16 @@ static void open_complete(napi_env env, napi_status result, void *data) {
 }
 
 static napi_value open_session(napi_env env, napi_callback_info info) {
-  size_t count = 2, length = 0;
-  napi_value arguments[2], name, promise;
+  size_t count = 3, length = 0;
+  napi_value arguments[3], name, promise;
   napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
   open_job *job = calloc(1, sizeof *job);
   if (!job) return throw_error(env, "there is no memory");
-  if (count < 2 || napi_get_value_string_utf8(env, arguments[0], job->path, sizeof job->path, &length) != napi_ok ||
-      napi_get_value_int32(env, arguments[1], &job->threads) != napi_ok || job->threads < 1) {
+  if (count < 3 || napi_get_value_string_utf8(env, arguments[0], job->path, sizeof job->path, &length) != napi_ok ||
+      napi_get_value_int32(env, arguments[1], &job->threads) != napi_ok || job->threads < 1 ||
+      napi_get_value_bool(env, arguments[2], &job->is_mapped) != napi_ok) {
     free(job);
-    return throw_error(env, "open takes a path and a number of threads");
+    return throw_error(env, "open takes a path, a number of threads, and whether weights are mapped");
   }
   napi_create_promise(env, &job->deferred, &promise);
   napi_create_string_utf8(env, "onnx open", NAPI_AUTO_LENGTH, &name);
@@ -121,6 +123,8 @@ typedef struct run_job {
   napi_deferred deferred;
   double number;
   shared_session *shared;
+  /* The second net of a CTC model; NULL: it has one. */
+  shared_session *head;
   void *ending;
   float *samples;
   uint8_t *allowed;
@@ -144,8 +148,8 @@ static void run_execute(napi_env env, void *data) {
   run_job *job = data;
   onnx_session *session = job->shared->session;
   if (job->allowed)
-    job->is_done = ctc_run(session, job->ending, job->samples, job->count, job->input, job->bins, job->allowed,
-                           job->outputs, &job->best, job->reason);
+    job->is_done = ctc_run(session, job->head ? job->head->session : NULL, job->ending, job->samples, job->count,
+                           job->input, job->bins, job->allowed, job->outputs, &job->best, job->reason);
   else
     job->is_done = speaker_run(session, job->ending, job->samples, job->count, job->has_sound ? &job->sound : NULL,
                                job->wanted, &job->numbers, job->reason);
@@ -159,6 +163,7 @@ static void free_job(napi_env env, run_job *job) {
   }
   if (job->work) napi_delete_async_work(env, job->work);
   if (job->shared) release(job->shared);
+  if (job->head) release(job->head);
   onnx_free_ending(job->ending);
   ctc_free_best(&job->best);
   free(job->numbers.numbers), free(job->samples), free(job->allowed), free(job);
@@ -256,25 +261,38 @@ static napi_value abort_run(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-/* --- run(session, samples, input, bins, allowed) --- */
+/* --- run(session, samples, input, bins, allowed, head) --- */
+
+/* Reads a second net, or null. */
+static bool read_head(napi_env env, napi_value value, run_job *job) {
+  napi_valuetype type;
+  void *head = NULL;
+  if (napi_typeof(env, value, &type) != napi_ok) return false;
+  if (type == napi_null) return true;
+  if (napi_get_value_external(env, value, &head) != napi_ok) return false;
+  job->head = head;
+  job->head->references++;
+  return true;
+}
 
 static bool read_run(napi_env env, const napi_value *arguments, run_job *job) {
   if (napi_get_value_int32(env, arguments[2], &job->input) != napi_ok) return false;
   if (napi_get_value_int32(env, arguments[3], &job->bins) != napi_ok) return false;
   if (job->input < CTC_NEMO_MEL || job->input > CTC_SAMPLES || job->bins < 1 || job->bins > 256) return false;
   job->allowed = copy_of(env, arguments[4], napi_uint8_array, 1, &job->outputs);
-  return job->allowed && read_subject(env, arguments, job) && job->count >= CTC_LEAST_SAMPLES;
+  return job->allowed && read_head(env, arguments[5], job) && read_subject(env, arguments, job) &&
+         job->count >= CTC_LEAST_SAMPLES;
 }
 
 static napi_value run(napi_env env, napi_callback_info info) {
-  size_t count = 5;
-  napi_value arguments[5];
+  size_t count = 6;
+  napi_value arguments[6];
   napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
   run_job *job = calloc(1, sizeof *job);
   if (!job) return throw_error(env, "there is no memory");
-  if (count == 5 && read_run(env, arguments, job)) return start(env, job);
+  if (count == 6 && read_run(env, arguments, job)) return start(env, job);
   free_job(env, job);
-  return throw_error(env, "run takes a session, 1600 samples or more, the input, bins and the allowed outputs");
+  return throw_error(env, "run takes a session, 1600 samples or more, the input, bins, the allowed outputs and a head or null");
 }
 
 /* --- runSpeakers(session, samples, output, sound) --- */

@@ -61,9 +61,11 @@ export type OnnxAddon = {
    * Loads a model on another thread.
    *
    * @param threads of one run
+   * @param isMapped weights in files beside the model stay there, mapped into memory, so that they are in memory once for
+   *   all processes; else matrices are copied into an order that is a little faster
    * @throws Error with onnxruntime's reason. Some files end the process: check them before
    */
-  open(path: string, threads: number): Promise<OnnxSession>;
+  open(path: string, threads: number, isMapped: boolean): Promise<OnnxSession>;
   /**
    * Runs a CTC model on another thread. Runs may go on side by side.
    *
@@ -71,6 +73,7 @@ export type OnnxAddon = {
    * @param input a value of `CTC_INPUT`
    * @param bins mel bins, 1 to 256; 1 for samples
    * @param allowed for each output of the net 1, or 0 when it must not be chosen; copied
+   * @param head a second net, which makes the scores of the first one's output; null: the first one makes them
    */
   run(
     session: OnnxSession,
@@ -78,6 +81,7 @@ export type OnnxAddon = {
     input: number,
     bins: number,
     allowed: Uint8Array,
+    head: OnnxSession | null,
   ): OnnxRun<BestTokens>;
   /**
    * Runs a model that distinguishes speakers on another thread.

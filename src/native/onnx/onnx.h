@@ -79,8 +79,15 @@ typedef struct onnx_session onnx_session;
 bool onnx_open_runtime(const char *library, char *reason);
 const char *onnx_runtime_version(void);
 
-/* Loads a model; threads: those of one run. Returns NULL with a reason when it cannot be used. */
-onnx_session *onnx_open_session(const char *path, int threads, char *reason);
+/*
+ * Loads a model.
+ *
+ * threads: those of one run
+ * is_mapped: weights in files beside the model stay there, mapped into memory; else matrices are copied into an order that
+ *   is a little faster
+ * Returns NULL with a reason when it cannot be used.
+ */
+onnx_session *onnx_open_session(const char *path, int threads, bool is_mapped, char *reason);
 void onnx_close_session(onnx_session *session);
 
 /* Lets a run be ended from another thread. NULL without memory. */
@@ -101,11 +108,12 @@ typedef struct {
 /*
  * Runs the net.
  *
+ * head: a second net, which makes the scores of what the first one computes; NULL: the first one makes them
  * allowed: for each output of the net 1, or 0 when it must not be chosen
  * Returns false with a reason. A model that does not fit is a reason, too.
  */
-bool ctc_run(onnx_session *session, void *ending, const float *samples, size_t count, enum ctc_input kind, int bins,
-             const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason);
+bool ctc_run(onnx_session *session, onnx_session *head, void *ending, const float *samples, size_t count,
+             enum ctc_input kind, int bins, const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason);
 void ctc_free_best(ctc_best *best);
 
 typedef struct {

@@ -101,7 +101,7 @@ struct onnx_session {
   char *output_names[MOST_OUTPUTS];
 };
 
-static bool set_options(void *options, int threads, char *reason) {
+static bool set_options(void *options, int threads, bool is_mapped, char *reason) {
   typedef status (*set_number)(void *, int);
   return succeeded(((set_number)api[SET_INTRA_OP_THREADS])(options, threads), reason) &&
          succeeded(((set_number)api[SET_INTER_OP_THREADS])(options, 1), reason) &&
@@ -111,7 +111,10 @@ static bool set_options(void *options, int threads, char *reason) {
          /* Threads that wait must not keep a core busy: other chunks and requests need it. */
          succeeded(FN(ADD_CONFIG_ENTRY, void *, const char *, const char *)(options,
                                                                             "session.intra_op.allow_spinning", "0"),
-                   reason);
+                   reason) &&
+         (!is_mapped || succeeded(FN(ADD_CONFIG_ENTRY, void *, const char *, const char *)(
+                                      options, "session.disable_prepacking", "1"),
+                                  reason));
 }
 
 static bool read_names(onnx_session *s, char *reason) {
@@ -132,11 +135,11 @@ static bool read_names(onnx_session *s, char *reason) {
   return true;
 }
 
-onnx_session *onnx_open_session(const char *path, int threads, char *reason) {
+onnx_session *onnx_open_session(const char *path, int threads, bool is_mapped, char *reason) {
   void *options = NULL;
   onnx_session *s = calloc(1, sizeof *s);
   bool is_open =
-      s && succeeded(FN(CREATE_SESSION_OPTIONS, void **)(&options), reason) && set_options(options, threads, reason) &&
+      s && succeeded(FN(CREATE_SESSION_OPTIONS, void **)(&options), reason) && set_options(options, threads, is_mapped, reason) &&
       succeeded(FN(CREATE_SESSION, void *, const char *, const void *, void **)(environment, path, options, &s->session),
                 reason) &&
       read_names(s, reason);
@@ -242,8 +245,24 @@ static void *run_net(onnx_session *s, const void *ending, net_input *input, size
   return output;
 }
 
-bool ctc_run(onnx_session *s, void *ending, const float *samples, size_t count, enum ctc_input kind, int bins,
-             const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
+/* Gives the output of one net to another one, and returns the first output of that, to be released; NULL with a reason. */
+static void *run_head(onnx_session *s, const void *ending, void *input, char *reason) {
+  typedef status (*run_model)(void *, const void *, const char *const *, const void *const *, size_t,
+                              const char *const *, size_t, void **);
+  const void *inputs[] = {input};
+  void *output = NULL;
+  if (s->inputs != 1) {
+    fail(reason, "the second net has not one input");
+    return NULL;
+  }
+  succeeded(((run_model)api[RUN])(s->session, ending, (const char *const *)s->input_names, inputs, 1,
+                                  (const char *const *)s->output_names, 1, &output),
+            reason);
+  return output;
+}
+
+bool ctc_run(onnx_session *s, onnx_session *head, void *ending, const float *samples, size_t count,
+             enum ctc_input kind, int bins, const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
   memset(best, 0, sizeof *best);
   const bool is_mel = kind != CTC_SAMPLES;
   size_t frames = count;
@@ -253,6 +272,11 @@ bool ctc_run(onnx_session *s, void *ending, const float *samples, size_t count, 
   net_input input = {features, frames * (is_mel ? (size_t)bins : 1), 2, {1, length}, length};
   if (is_mel) input.rank = 3, input.dims[1] = bins, input.dims[2] = length;
   void *output = run_net(s, ending, &input, 0, reason);
+  if (output && head) {
+    void *scores = run_head(head, ending, output, reason);
+    RELEASE(RELEASE_VALUE, output);
+    output = scores;
+  }
   const bool is_run = output && read_output(output, allowed, outputs, best, reason);
   best->input_frames = frames;
   if (output) RELEASE(RELEASE_VALUE, output);
