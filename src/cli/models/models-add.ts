@@ -45,11 +45,11 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
   const add = models
     .command("add")
     .description(
-      "bring a model into the models directory: Whisper weights of a ggml file, a folder of Hugging Face (safetensors or pytorch_model.bin) or CTranslate2 (faster-whisper) or a ZIP with one, a checkpoint of OpenAI (.pt), a TDT or RNN-T model of NeMo (.nemo), or the folder of a CTC model; a running server notices it at once",
+      "bring a model into the models directory: Whisper weights of a ggml file, a folder of Hugging Face (safetensors or pytorch_model.bin) or CTranslate2 (faster-whisper) or a ZIP with one, a checkpoint of OpenAI (.pt), a TDT or RNN-T model of NeMo (.nemo), or the folder of a CTC model, such as IndicConformer as AI4Bharat publishes it; a running server notices it at once",
     )
     .argument(
       "<path>",
-      "ggml file, .pt file, .nemo file, folder of Hugging Face or CTranslate2, ZIP with one, or folder with model.onnx and tokens.txt",
+      "ggml file, .pt file, .nemo file, folder of Hugging Face or CTranslate2, ZIP with one, folder with model.onnx and tokens.txt, or folder with encoder.onnx and ctc_decoder.onnx",
     )
     .option(
       "--kind <kind>",

@@ -26,7 +26,7 @@ export type CatalogueEntry = {
   /** The error rate that the authors state. It has not been checked here. */
   published?: string;
   files: readonly CatalogueFile[];
-  /** One ggml file, a folder of transformers, or a net that helps to distinguish speakers. */
+  /** One ggml file, a folder of a model, or a net that helps to distinguish speakers. */
   form: "ggml" | "folder" | SpeakerWeightKind;
 };
 
@@ -272,9 +272,60 @@ function netEntry({ name, title, kind, languages, licence, ...published }: Speak
   };
 }
 
+/** The 22 languages of the Constitution's eighth schedule, which IndicConformer-600M knows. */
+const SCHEDULED_LANGUAGES = "as bn brx doi gu hi kn kok ks mai ml mni mr ne or pa sa sat sd ta te ur".split(
+  " ",
+);
+
+type IndicFolder = {
+  name: string;
+  title: string;
+  repository: string;
+  bytes: number;
+  files: readonly string[];
+};
+
+/**
+ * IndicConformer-600M in forms that need no form of AI4Bharat's: its own repository is gated, and `models add` takes a
+ * clone of it. Neither repository publishes SHA-256 that could be read here.
+ */
+const INDIC_FOLDERS: readonly IndicFolder[] = [
+  {
+    name: "indicconformer-600m",
+    title:
+      "IndicConformer-600M of AI4Bharat, repackaged for Vernacula with unchanged weights (as its card says)",
+    repository: "christopherthompson81/indicconformer-600m-onnx",
+    bytes: 2.5e9,
+    files: [
+      "vocab.txt",
+      "language_spans.json",
+      "ctc_decoder-model.onnx",
+      "encoder-model.onnx.data",
+      "encoder-model.onnx",
+    ],
+  },
+  {
+    name: "indicconformer-600m-int8",
+    title: "IndicConformer-600M of AI4Bharat with matrices of 8 bits, made for VaaniLipi",
+    repository: "Rstc989/Vaanilipi",
+    bytes: 9.05e8,
+    files: ["vocab.json", "language_masks.json", "ctc_decoder.onnx", "encoder.onnx"],
+  },
+];
+
+function indicEntry({ name, title, repository, bytes, files }: IndicFolder): CatalogueEntry {
+  const source = `https://huggingface.co/${repository}`;
+  return {
+    ...{ name, title, source, languages: SCHEDULED_LANGUAGES, licence: "MIT", form: "folder" },
+    size: { bytes, isRounded: true },
+    files: files.map((file) => ({ name: file, url: `${source}/resolve/main/${file}` })),
+  };
+}
+
 /** The models that `shruti models fetch` knows by name. */
 export const CATALOGUE: readonly CatalogueEntry[] = [
   ...Object.entries(GGML_FILES).map(([name, file]) => ggmlEntry(name, file)),
+  ...INDIC_FOLDERS.map(indicEntry),
   ...FINE_TUNES.map(fineTuneEntry),
   ...NETS.map(netEntry),
 ];

@@ -95,7 +95,7 @@ const CTC_FAULTS: [from: string, to: string, words: string][] = [
     "sha256 is given by [[files]]",
   ],
   ['engine = "onnx-ctc"\nfamily = "nemo_ctc"\n', "", "files is not for whisper"],
-  ['role = "tokens"', 'role = "words"', "files.1.role must be one of model, tokens, weights"],
+  ['role = "tokens"', 'role = "words"', "files.1.role must be one of model, tokens, head, spans, weights"],
   ['role = "tokens"', 'role = "model"', "files must have the role model exactly once"],
   ['role = "tokens"', 'role = "weights"', "files must have the role tokens exactly once"],
   ['name = "tokens.txt"', 'name = "../tokens.txt"', "files.1.name must be a plain file name"],
