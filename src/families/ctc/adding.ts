@@ -82,10 +82,7 @@ export function describeIndic(files: ModelFiles | undefined, said: SaidOfModel):
   return describe(info, said);
 }
 
-function describe(
-  info: CtcModelInfo,
-  { languages, decoding: { tuning } = {} }: SaidOfModel,
-): DescribedModel {
+function describe(info: CtcModelInfo, { languages, decoding: { tuning } = {} }: SaidOfModel): DescribedModel {
   return {
     family: info.family,
     languages: languagesOf(info, languages),
