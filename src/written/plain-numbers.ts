@@ -143,7 +143,7 @@ function isWorthFigures(
 ): boolean {
   if (number.decimals !== undefined) return true;
   const isAlone = number.end === at + 1;
-  if (isAlone && !isUnit && place.words[at]?.roles.has("company")) return false;
+  if (isAlone && !isUnit && !isTime && place.words[at]?.roles.has("company")) return false;
   const hasArticle = place.words[at]?.roles.has("article") ?? false;
   if (number.isBareScale || (hasArticle && number.end === at + 2))
     return number.value === 100 || isUnit || isTime;
