@@ -11,7 +11,7 @@ import {
   pointFirstRule,
   rowRule,
 } from "./plain-numbers.ts";
-import { bankCodeRule, panRule, vehicleRule } from "./plates.ts";
+import { bankCodeRule, mixedCodeRule, panRule, vehicleRule } from "./plates.ts";
 import { hundredsRule, rangeRule } from "./ranges.ts";
 import { TABLES } from "./tables.ts";
 import { timeRule } from "./times.ts";
@@ -24,6 +24,7 @@ const RULES: readonly ((place: Place, at: number) => Match | undefined)[] = [
   vehicleRule,
   panRule,
   bankCodeRule,
+  mixedCodeRule,
   digitsRule,
   idiomRule,
   dateRule,

@@ -57,6 +57,16 @@ function smallAt(
     : undefined;
 }
 
+/** Reads "and paise fifty" after "rupees seven". */
+function smallFirst(place: Place, at: number, { small }: Currency): SpokenNumber | undefined {
+  const from = follows(place, at, "and") ? at + 1 : at;
+  if (!follows(place, from, small)) return undefined;
+  const number = follower(place, from + 1) && spokenNumber(place, from + 1);
+  return number && Number.isInteger(number.value) && number.value < 100 && !number.isOrdinal
+    ? number
+    : undefined;
+}
+
 function endsPart({ words }: Place, at: number): boolean {
   const word = words[at];
   return word === undefined || !/^\s+$/u.test(word.gap);
@@ -71,8 +81,12 @@ function wordFirst(place: Place, at: number): Match | undefined {
   );
   const isNear = /^\.?\s+$/u.test(place.words[at + 1]?.gap ?? "");
   const number = currency && isNear ? spokenNumber(place, at + 1) : undefined;
-  if (!currency || !number || number.isOrdinal || number.isDigit || number.isBareScale) return undefined;
-  return money(place, at, number.end, currency, amountOf(number), number.ending, number);
+  if (!currency || !number || number.isOrdinal || number.isBareScale) return undefined;
+  if (number.isDigit && !endsPart(place, number.end) && place.words[number.end]?.key !== "only")
+    return undefined;
+  const small = smallAt(place, number.end, currency) ?? smallFirst(place, number.end, currency);
+  const value = amountOf(number) + (small?.value ?? 0) / 100;
+  return money(place, at, small?.end ?? number.end, currency, value, small?.ending ?? number.ending, number);
 }
 
 function money(

@@ -86,7 +86,13 @@ export function rowRule(place: Place, at: number): Match | undefined {
 /** Ordinals from the tenth on. */
 export function ordinalRule(place: Place, at: number): Match | undefined {
   const number = spokenNumber(place, at);
-  if (!number?.isOrdinal || number.value < 10 || (number.isBareScale && number.value > 100)) return undefined;
+  if (
+    !number?.isOrdinal ||
+    isName(place, at) ||
+    number.value < 10 ||
+    (number.isBareScale && number.value > 100)
+  )
+    return undefined;
   const ending =
     place.lexicon.ordinalFigure && number.ending === ""
       ? place.lexicon.ordinalFigure(number.value)
@@ -106,6 +112,7 @@ export function cardinalRule(place: Place, at: number): Match | undefined {
   const from = isBelowZero ? at + 1 : at;
   const number = isBelowZero && !follower(place, from) ? undefined : spokenNumber(place, from);
   if (!number || number.isOrdinal) return undefined;
+  if (isName(place, at) && number.decimals === undefined) return { from: at, end: number.end };
   const unit = follower(place, number.end);
   const isUnit = unit?.roles.has("unit") ?? false;
   const isTime = TIMES.some((role) => unit?.roles.has(role));
@@ -114,15 +121,32 @@ export function cardinalRule(place: Place, at: number): Match | undefined {
   // A number that stays is not read again from its second word.
   if (!isWritten) return number.end > at + 1 ? { from: at, end: number.end } : undefined;
   const sign = isBelowZero ? "-" : "";
-  const text = sign + figure(number.value, number.decimals, place.grouping) + number.ending;
+  const letter = letterAfter(place, at, number);
+  const text = sign + figure(number.value, number.decimals, place.grouping) + number.ending + (letter ?? "");
   const kind: WrittenKind = isUnit ? "unit" : isTime ? "duration" : kindAlone(place, at, number);
   return {
     from: at,
-    end: number.end,
+    end: letter === undefined ? number.end : number.end + 1,
     text,
     kind,
     value: kind === "duration" && unit ? durationOf(number, unit.roles) : sign + exact(number),
   };
+}
+
+/** Reads the letter of "section four hundred ninety eight A" or "flat twelve B". */
+export function letterAfter(place: Place, at: number, number: SpokenNumber): string | undefined {
+  const word =
+    number.ending === "" && number.decimals === undefined ? follower(place, number.end) : undefined;
+  const isNumbered = precedes(place, at, 2, "label", "house") && follower(place, at) !== undefined;
+  return word && isNumbered && /^[A-Z]$/u.test(word.raw) && word.raw !== "I" ? word.raw : undefined;
+}
+
+/** Reports whether a word has a capital inside of a sentence, as names and titles have: "Ocean's Eleven". */
+function isName({ words }: Place, at: number): boolean {
+  const word = words[at];
+  if (!word || at === 0 || word.raw === word.key || /[.!?:"“\n]/u.test(word.gap)) return false;
+  const isTitle = /^[A-Z][a-z]/u.test(word.raw);
+  return isTitle && /^[A-Z][a-z']/u.test(words[at - 1]?.raw ?? "") && !words[at - 1]?.roles.has("label");
 }
 
 function kindAlone(place: Place, at: number, number: SpokenNumber): WrittenKind {

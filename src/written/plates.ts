@@ -1,6 +1,6 @@
 import { digitRunAt } from "./digit-runs.ts";
 import type { Lexicon } from "./lexicon.ts";
-import { follower, type Match, type Place, spokenNumber } from "./match.ts";
+import { follower, type Match, type Place, precedes, spokenNumber } from "./match.ts";
 import type { Word } from "./words.ts";
 
 /** States and union territories of the plates of Indian vehicles (Central Motor Vehicles Rules, with older codes). */
@@ -100,3 +100,28 @@ export function bankCodeRule(place: Place, at: number): Match | undefined {
   const text = bank.letters + digits.digits;
   return { from: at, end: digits.end, text, kind: "digits", value: text };
 }
+
+/** The shortest code of letters and digits that is joined, and how far before it a word says that it is one. */
+const FEWEST_SIGNS = 6;
+const CUE_WITHIN = 4;
+
+/** A code of letters and digits beside a word such as "number": the number of a tax registration, or of a flight. */
+export function mixedCodeRule(place: Place, at: number): Match | undefined {
+  if (!precedes(place, at, CUE_WITHIN, "code_cue", "pan_cue", "vehicle_cue")) return undefined;
+  let code = "";
+  // What is said after the last digit may be another word: के is a letter, and "of".
+  let upToDigit = { code: "", end: at };
+  for (let next = at; next === at || follower(place, next); ) {
+    const run = digitRunAt(place, next);
+    const letters = run ? undefined : lettersAt(place, next, 5);
+    if (!run && !letters) break;
+    code += run?.digits ?? letters?.letters ?? "";
+    next = run?.end ?? letters?.end ?? next;
+    if (run || isCapital(place, next - 1)) upToDigit = { code, end: next };
+  }
+  const isMixed = /[A-Z]/u.test(upToDigit.code) && (upToDigit.code.match(/\d/gu)?.length ?? 0) >= 2;
+  if (!isMixed || upToDigit.code.length < FEWEST_SIGNS) return undefined;
+  return { from: at, end: upToDigit.end, text: upToDigit.code, kind: "digits", value: upToDigit.code };
+}
+
+const isCapital = ({ words }: Place, at: number) => /^[A-Z]+$/u.test(words[at]?.raw ?? "");

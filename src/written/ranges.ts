@@ -1,6 +1,7 @@
 import { amount, figure, grouped } from "./figures.ts";
-import { follower, follows, type Match, MEASURES, type Place, precedes, spokenNumber } from "./match.ts";
+import { follower, follows, type Match, type Place, precedes, spokenNumber } from "./match.ts";
 import type { SpokenNumber } from "./numbers.ts";
+import { letterAfter } from "./plain-numbers.ts";
 
 /**
  * Ranges whose ends share a word: "ten to fifteen thousand people" is 10,000 to 15,000, and "five to ten rupees" is ₹5 to ₹10.
@@ -75,6 +76,14 @@ export function hundredsRule(place: Place, at: number): Match | undefined {
       value: String(value * 100),
     };
   }
-  if (!isNumbered && !follows(place, rest.end, ...MEASURES)) return undefined;
-  return { from: at, end: rest.end, text: `${value}${rest.ending}`, kind: "cardinal", value: String(value) };
+  if (!isNumbered && !follows(place, rest.end, "unit")) return undefined;
+  const letter = letterAfter(place, at, rest);
+  const end = letter === undefined ? rest.end : rest.end + 1;
+  return {
+    from: at,
+    end,
+    text: `${value}${rest.ending}${letter ?? ""}`,
+    kind: "cardinal",
+    value: String(value),
+  };
 }

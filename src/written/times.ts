@@ -119,10 +119,18 @@ function hourAndMinutes(place: Place, at: number, isCued: boolean): Match | unde
   const saysHalf = follows(place, pair.end, "day_half", "oclock");
   if (
     !saysHalf &&
-    (!isCued || pair.hours > 12 || follows(place, pair.end, ...MEASURES) || pair.minutes % 5 !== 0)
+    (!(isCued || isTimed(place, pair.end)) ||
+      pair.hours > 12 ||
+      follows(place, pair.end, ...MEASURES) ||
+      pair.minutes % 5 !== 0)
   )
     return undefined;
   return { from: at, end: pair.end, text, kind: "time", value };
+}
+
+/** Reports whether what follows runs at a time: "the ten thirty train", "दस तीस की बस". */
+function isTimed(place: Place, end: number): boolean {
+  return follows(place, end, "timed") || follows(place, end + 1, "timed");
 }
 
 /** Reports whether a pair is a time before "hours": "fourteen twenty hours". "Ten twelve hours" is about so long. */

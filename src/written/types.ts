@@ -121,6 +121,8 @@ export const ROLES = [
   "oclock",
   /** What follows a time of the day in hours and minutes: "am", "pm", "in_the_morning". */
   "day_half",
+  /** What runs at a time that is said before it: train, flight. */
+  "timed",
   /** Before a time without another sign: "at". */
   "time_cue",
   /** "quarter to ten", "ten past five", "half past four". */

@@ -99,7 +99,7 @@ export const ENGLISH: WrittenTable = {
     and: "and",
     article: "a",
     point: "point",
-    percent: "percent per_cent percentage",
+    percent: "percent per_cent",
     rupees: "rupees rupee rs",
     rupees_first: "rupees rs",
     paise: "paise paisa",
@@ -110,6 +110,7 @@ export const ENGLISH: WrittenTable = {
     oclock: "o'clock oclock o_clock",
     day_half:
       "am pm a_m p_m in_the_morning in_the_evening in_the_afternoon in_the_night at_night noon midnight hrs ist",
+    timed: "train bus flight local show batch slot appointment",
     time_cue: "at by around about between it's it_is till until after before from since",
     to: "to",
     past: "past",
@@ -136,7 +137,7 @@ export const ENGLISH: WrittenTable = {
     range: "to or out_of",
     of: "of",
     year_cue: "in since year of during until till before after from by ad",
-    code_cue: `code otp pin pincode pin_code passcode password account card cvv ifsc number numbers no roll ticket token reference
+    code_cue: `flight gst gstin code otp pin pincode pin_code passcode password account card cvv ifsc number numbers no roll ticket token reference
       consumer policy booking pnr ext extension id invoice receipt meter serial application registration`,
     phone_cue: "phone mobile whatsapp call dial telephone contact landline helpline cell ring tollfree",
     aadhaar_cue: "aadhaar aadhar adhaar uid",
@@ -181,6 +182,10 @@ export const ENGLISH: WrittenTable = {
     ["seventh_heaven sixth_sense third_party second_hand first_class", "idioms"],
     ["the_point_one", "point as a noun"],
     ["one_and_half_a", "half of a whole, not a half more"],
+    [
+      "apollo_eleven apollo_thirteen studio_fifty_four blink_one_eighty_two thirty_nine_steps",
+      "names and titles",
+    ],
     ["area_fifty_one ocean's_eleven chapter_eleven", "names"],
     ["high_five take_five give_me_five gimme_five", "gesture and pause"],
     ["ten_on_ten t_twenty", "full marks, and a form of cricket"],
