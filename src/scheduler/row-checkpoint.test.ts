@@ -23,7 +23,12 @@ const CHUNKS = [0, 1, 2].map((n) => ({
   regions: [{ startSample: n * 80_000, endSample: (n + 1) * 80_000 }],
 }));
 const TEXT = {
-  segments: [{ startMs: 0, endMs: 5_000, text: "नमस्ते", language: "hi", confidence: 0.9 }],
+  segments: [
+    {
+      ...{ startMs: 0, endMs: 5_000, text: "नमस्ते", language: "hi", confidence: 0.9 },
+      words: [{ text: "नमस्ते", startMs: 10, endMs: 4_990, confidence: 0.9 }],
+    },
+  ],
   warnings: [],
   doubts: { unrecognized: [{ startMs: 1_000, endMs: 2_000 }], languages: [] },
 };
