@@ -77,6 +77,12 @@ export type InstallOptions = {
 
 /** Pause between two checks of a state that sends no event. */
 const LOOK_EVERY_MS = 20;
+/**
+ * After a look that takes long, the pause is so many times as long. One that starts a command needs 0.1 s of a processor, which
+ * without a pause would be taken from what the test waits for.
+ */
+const PAUSE_AFTER_LOOK = 3;
+const LONGEST_PAUSE_MS = 1_000;
 
 /** Waits until a condition is true. @throws Error with `what` when it is still false after the time */
 export async function until(
@@ -85,9 +91,12 @@ export async function until(
   timeoutMs = 60_000,
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
-  while (!(await isSo())) {
+  while (true) {
+    const lookedAt = performance.now();
+    if (await isSo()) return;
+    const tookMs = performance.now() - lookedAt;
     if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
-    await Bun.sleep(LOOK_EVERY_MS);
+    await Bun.sleep(Math.min(Math.max(LOOK_EVERY_MS, PAUSE_AFTER_LOOK * tookMs), LONGEST_PAUSE_MS));
   }
 }
 
