@@ -78,7 +78,7 @@ export type InstallOptions = {
 /** Pause between two checks of a state that sends no event. */
 const LOOK_EVERY_MS = 20;
 /**
- * After a look that takes long, the pause is so many times as long. One that starts a command needs 0.1 s of a processor, which
+ * The pause behind a look that takes long is so many times as long. One that starts a command needs 0.1 s of a processor, which
  * without a pause would be taken from what the test waits for.
  */
 const PAUSE_AFTER_LOOK = 3;
