@@ -9,6 +9,8 @@ import {
   reliabilityJson,
   rounded,
   type Scored,
+  startsJson,
+  timesJson,
   totalOf,
   warningCounts,
 } from "./benchmark-scores.ts";
@@ -55,12 +57,14 @@ export function comparisonJson(
         character_error_interval: intervalJson(intervalOf(scored, "characters")),
         reliability: reliabilityJson(scored),
         warnings: warningCounts(scored),
+        ...startsJson(scored),
       },
       files: scored.map((file) => ({
         file: file.file,
         ...figuresOf(file),
         warnings: file.warnings,
         differences: differencesOf(file),
+        ...timesJson(file),
       })),
       failed,
       share_failed: rounded(failed.length / Math.max(1, scored.length + failed.length), 5),

@@ -3,14 +3,22 @@ import { basename, extname, join, sep } from "node:path";
 import { readRegularBytes } from "../../lib/regular-file.ts";
 import { decodeText, TextEncodingError } from "../../lib/text-encoding.ts";
 import { CommandError } from "../frame/context.ts";
+import { type ReferenceWord, readCtm } from "./word-times.ts";
 
 /** A recording and its reference transcript. */
-export type BenchmarkFile = { name: string; path: string; transcript: string };
+export type BenchmarkFile = {
+  name: string;
+  path: string;
+  transcript: string;
+  /** When each word is said, where a file says so. */
+  words?: ReferenceWord[];
+};
 
 /** Recordings that were found, and for each other file why it is left out. */
 export type BenchmarkSet = { files: BenchmarkFile[]; leftOut: string[] };
 
 export const TRANSCRIPTS_NAME = "transcripts.tsv";
+const CTM = ".ctm";
 const MAX_TRANSCRIPT_BYTES = 64 * 1024 * 1024;
 
 /**
@@ -19,7 +27,8 @@ const MAX_TRANSCRIPT_BYTES = 64 * 1024 * 1024;
  *
  * The first line of `transcripts.tsv` names columns; `file` and `transcript` are required. The texts of several lines of
  * one file are joined: in the order of `channel` when channels are transcribed separately, then in the order of `start`.
- * If there is a column `language`, files in another language are left out.
+ * If there is a column `language`, files in another language are left out. The times of words are read from a CTM file
+ * beside the recording, such as `call.ctm`.
  *
  * @throws CommandError when nothing is found, or the table cannot be read
  */
@@ -38,7 +47,12 @@ export function findBenchmarkFiles(directory: string, language: string, isByChan
       `${directory} holds no recording with a transcript: name.txt beside it, or a line in ${TRANSCRIPTS_NAME}${why}`,
     );
   }
-  return found;
+  return { ...found, files: found.files.map((file) => ({ ...file, ...wordsOf(directory, file) })) };
+}
+
+function wordsOf(directory: string, { path }: BenchmarkFile): Pick<BenchmarkFile, "words"> {
+  const times = `${path.slice(0, path.length - extname(path).length)}${CTM}`;
+  return existsSync(times) ? { words: readCtm(readText(directory, times), times) } : {};
 }
 
 function fromTextFiles(directory: string): BenchmarkSet {
@@ -52,7 +66,7 @@ function fromTextFiles(directory: string): BenchmarkSet {
   }
   const textOf = new Map(names.filter(isText).map((name) => [withoutExtension(name).toLowerCase(), name]));
   for (const name of names) {
-    if (isText(name)) continue;
+    if (isText(name) || extname(name).toLowerCase() === CTM) continue;
     const exact = `${withoutExtension(name)}.txt`;
     const text = names.includes(exact) ? exact : textOf.get(withoutExtension(name).toLowerCase());
     if (text === undefined) {

@@ -1,4 +1,4 @@
-import type { Mode } from "../../domain/transcription.ts";
+import type { Mode, Timestamps } from "../../domain/transcription.ts";
 
 /** Options of `shruti benchmark`, as its command line gives them. */
 export type BenchmarkOptions = {
@@ -6,6 +6,7 @@ export type BenchmarkOptions = {
   mode: Mode;
   model?: string;
   models?: string[];
+  timestamps: Timestamps;
   channelMode: "mix" | "separate";
   name?: string;
   report?: string;

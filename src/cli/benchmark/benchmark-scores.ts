@@ -10,6 +10,15 @@ import {
 } from "../../pipeline/wer.ts";
 import { type ComparedWord, compareWords } from "../../pipeline/word-differences.ts";
 import type { BenchmarkFile } from "./benchmark-files.ts";
+import {
+  type HeardWord,
+  heardWords,
+  type StartFigures,
+  startErrors,
+  startFigures,
+  startJson,
+  wordTimesJson,
+} from "./word-times.ts";
 
 /** The score of one recording. */
 export type Scored = {
@@ -23,6 +32,12 @@ export type Scored = {
   compared: ComparedWord[] | undefined;
   /** The words that were heard, by confidence; undefined where they are too many. */
   reliability: ConfidenceRange[] | undefined;
+  /** The path of the recording. */
+  path: string;
+  /** The words with their times, where these were asked for. */
+  heard?: HeardWord[];
+  /** How much later words were heard than said, milliseconds, where the reference has times. */
+  startErrors?: number[];
 };
 export type Failed = { file: string; error: string };
 
@@ -37,10 +52,11 @@ export type ModelScore = {
   failed: Failed[];
 };
 
+/** @param isWordTimed the words of the result were asked for with their times */
 export function score(
   file: BenchmarkFile,
   result: TranscriptionResult,
-  language: string,
+  { language, isWordTimed }: { language: string; isWordTimed: boolean },
 ): Omit<Scored, "elapsedSeconds"> {
   // In the order of the reference: one channel after the other.
   const segments = result.segments.toSorted(
@@ -53,14 +69,40 @@ export function score(
   const heard = normalizeForScoring(segments.map(({ text }) => text).join(" "), language);
   const said = normalizeForScoring(file.transcript, language);
   return {
-    file: file.name,
+    ...{ file: file.name, path: file.path },
     audioSeconds: result.durationMs / 1000,
     words: wordErrors(said, heard),
     characters: characterErrors(said, heard),
     warnings: result.warnings,
     compared: compareWords(said, heard),
     reliability: reliabilityOf(said, normalized),
+    ...(isWordTimed ? timesOf(file, result, language) : {}),
   };
+}
+
+function timesOf({ words }: BenchmarkFile, result: TranscriptionResult, language: string) {
+  const heard = heardWords(result);
+  const errors = words && startErrors(words, heard, language);
+  return { heard, ...(errors ? { startErrors: errors } : {}) };
+}
+
+/** Says how exact the starts of all words are; undefined where no reference has times. */
+export const startsOfAll = (scored: readonly Pick<Scored, "startErrors">[]): StartFigures | undefined =>
+  startFigures(scored.flatMap(({ startErrors: errors = [] }) => errors));
+
+/** The JSON of the times of a recording's words, where they were asked for. */
+export const timesJson = ({ heard, startErrors: errors }: Pick<Scored, "heard" | "startErrors">) =>
+  heard
+    ? {
+        word_times: wordTimesJson(heard),
+        ...(errors ? { start_errors: startJson(startFigures(errors)) } : {}),
+      }
+    : {};
+
+/** The JSON of the starts of all words, where references have times. */
+export function startsJson(scored: readonly Scored[]) {
+  const figures = startsOfAll(scored);
+  return figures ? { start_errors: startJson(figures) } : {};
 }
 
 export type Figures = Pick<Scored, "audioSeconds" | "elapsedSeconds" | "words" | "characters">;

@@ -4,7 +4,7 @@ import { MODES } from "../../domain/transcription.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { writeOutput } from "../../lib/output-files.ts";
 import type { ErrorRate } from "../../pipeline/wer.ts";
-import { readChannelMode, readMode } from "../frame/choices.ts";
+import { readChannelMode, readMode, readTimestamps } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { commandStyle } from "../frame/error-line.ts";
 import { renderTable } from "../frame/output.ts";
@@ -22,9 +22,13 @@ import {
   reliabilityJson,
   type Scored,
   score,
+  startsJson,
+  startsOfAll,
+  timesJson,
   totalOf,
   warningCounts,
 } from "./benchmark-scores.ts";
+import type { StartFigures } from "./word-times.ts";
 
 /** `shruti benchmark`: scores installed models on the customer's own recordings. Nothing leaves the machine. */
 export function registerBenchmark(program: Command, context: CliContext): void {
@@ -41,6 +45,12 @@ export function registerBenchmark(program: Command, context: CliContext): void {
     .option("--mode <mode>", MODES.join(", "), readMode, "native")
     .option("--model <id>", "model; else the default")
     .option("--models <ids>", "compare several models, separated by commas", readModels)
+    .option(
+      "--timestamps <kind>",
+      "word: the words with their times in --json and --report, and how exact their starts are where name.ctm beside a recording has them",
+      readTimestamps,
+      "segment",
+    )
     .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
     .option("--name <text>", "name of the data, for the models' cards (default: the directory's)")
     .option("--report <file>", "write a page that shows every transcript beside its reference")
@@ -70,7 +80,12 @@ async function benchmark(context: CliContext, directory: string, options: Benchm
     scores.push(await scoreModel(context, files, { ...options, name: nameOf(directory, options) }, model));
   }
   if (options.report !== undefined) {
-    const page = renderReport(nameOf(directory, options), options, scores, new Date(context.clock.now()));
+    const about = {
+      name: nameOf(directory, options),
+      date: new Date(context.clock.now()),
+      path: options.report,
+    };
+    const page = renderReport(about, options, scores);
     await writeOutput(options.report, page);
     context.note(`report: ${options.report}`);
   }
@@ -97,7 +112,11 @@ function print(context: CliContext, options: BenchmarkOptions, scores: readonly 
   }
   const { model, version, scored, failed } = only;
   if (options.json) context.printJson({ model, version, ...toJson(options, scored, failed) });
-  else context.io.out(toTable(scored));
+  else {
+    context.io.out(toTable(scored));
+    const starts = startsOfAll(scored);
+    if (starts) context.note(startSentence(starts));
+  }
 }
 
 /** Transcribes all files with one model. Each model has the machine for itself. */
@@ -107,8 +126,9 @@ async function scoreModel(
   options: BenchmarkOptions & { name: string },
   model: string | undefined,
 ): Promise<ModelScore> {
-  const { language, mode, channelMode } = options;
-  const choices = { model, language, mode, channelMode, isDiarized: false };
+  const { language, mode, channelMode, timestamps } = options;
+  const choices = { model, language, mode, channelMode, timestamps, isDiarized: false };
+  const how = { language, isWordTimed: timestamps === "word" };
   const scored: Scored[] = [];
   const failed: Failed[] = [];
   let found: Pick<ModelScore, "model" | "version" | "device" | "memoryBytes"> | undefined;
@@ -123,7 +143,7 @@ async function scoreModel(
         // A gap is a failure of the engine. A score with its words missing would say nothing about the model.
         if (gap !== undefined) throw new Error(gap);
         const elapsedSeconds = (performance.now() - startedAt) / 1000;
-        scored.push({ ...score(file, result, language), elapsedSeconds });
+        scored.push({ ...score(file, result, how), elapsedSeconds });
       } catch (error) {
         failed.push({ file: file.name, error: errorMessage(error) });
       } finally {
@@ -170,16 +190,23 @@ function toJson(options: BenchmarkOptions, scored: readonly Scored[], failed: re
     language,
     mode,
     channel_mode: channelMode,
-    files: scored.map(({ file, warnings, ...figures }) => ({ file, ...figuresOf(figures), warnings })),
+    files: scored.map(({ file, warnings, ...figures }) => ({
+      ...{ file, ...figuresOf(figures), warnings },
+      ...timesJson(figures),
+    })),
     failed,
     total: {
       files: scored.length,
       ...figuresOf(totalOf(scored)),
       reliability: reliabilityJson(scored),
       warnings: warningCounts(scored),
+      ...startsJson(scored),
     },
   };
 }
+
+const startSentence = ({ words, medianMs, p95Ms }: StartFigures): string =>
+  `starts of ${words} words: half are within ${Math.round(medianMs)} ms, and 95 % within ${Math.round(p95Ms)} ms`;
 
 function toTable(scored: readonly Scored[]): string {
   const percent = (rate: ErrorRate | undefined) =>
