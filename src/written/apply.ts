@@ -1,7 +1,7 @@
 import { dateRule, dayRule, yearRule } from "./dates.ts";
 import { digitsRule } from "./digit-runs.ts";
 import { buildLexicon, type Lexicon } from "./lexicon.ts";
-import { follows, type Match, MEASURES, type Place, spokenNumber } from "./match.ts";
+import { follows, type Match, MEASURES, type Place, precedes, spokenNumber } from "./match.ts";
 import { moneyRule } from "./money.ts";
 import {
   cardinalRule,
@@ -129,7 +129,8 @@ function idiomRule(place: Place, at: number): Match | undefined {
   for (let from = at; found && from < found.end; from += 1) {
     const number = spokenNumber(place, from);
     if (!number || number.end < found.end) continue;
-    if (number.end > found.end || follows(place, number.end, ...MEASURES)) return undefined;
+    const isCounted = follows(place, number.end, ...MEASURES) || precedes(place, at, 1, "label", "house");
+    if (number.end > found.end || isCounted) return undefined;
   }
   return found;
 }

@@ -82,9 +82,9 @@ function wordFirst(place: Place, at: number): Match | undefined {
   const isNear = /^\.?\s+$/u.test(place.words[at + 1]?.gap ?? "");
   const number = currency && isNear ? spokenNumber(place, at + 1) : undefined;
   if (!currency || !number || number.isOrdinal || number.isBareScale) return undefined;
-  if (number.isDigit && !endsPart(place, number.end) && place.words[number.end]?.key !== "only")
-    return undefined;
   const small = smallAt(place, number.end, currency) ?? smallFirst(place, number.end, currency);
+  const isWhole = endsPart(place, number.end) || place.words[number.end]?.key === "only";
+  if (number.isDigit && !small && !isWhole) return undefined;
   const value = amountOf(number) + (small?.value ?? 0) / 100;
   return money(place, at, small?.end ?? number.end, currency, value, small?.ending ?? number.ending, number);
 }

@@ -119,7 +119,7 @@ function hourAndMinutes(place: Place, at: number, isCued: boolean): Match | unde
   const saysHalf = follows(place, pair.end, "day_half", "oclock");
   if (
     !saysHalf &&
-    (!(isCued || isTimed(place, pair.end)) ||
+    (!(isCued || isTimed(place, pair)) ||
       pair.hours > 12 ||
       follows(place, pair.end, ...MEASURES) ||
       pair.minutes % 5 !== 0)
@@ -129,7 +129,8 @@ function hourAndMinutes(place: Place, at: number, isCued: boolean): Match | unde
 }
 
 /** Reports whether what follows runs at a time: "the ten thirty train", "दस तीस की बस". */
-function isTimed(place: Place, end: number): boolean {
+function isTimed(place: Place, { end, minutes }: Pair): boolean {
+  if (minutes > 0 && minutes % 15 === 0 && follows(place, end, "time_after")) return true;
   return follows(place, end, "timed") || follows(place, end + 1, "timed");
 }
 

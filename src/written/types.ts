@@ -123,6 +123,8 @@ export const ROLES = [
   "day_half",
   /** What runs at a time that is said before it: train, flight. */
   "timed",
+  /** What follows a time, as "at" is before it: पर. It also follows other numbers, so only quarters of an hour are times. */
+  "time_after",
   /** Before a time without another sign: "at". */
   "time_cue",
   /** "quarter to ten", "ten past five", "half past four". */

@@ -85,6 +85,8 @@ export const ENGLISH_IN_DEVANAGARI: WrittenTable = {
   roles: {
     point: "पॉइंट पॉइन्ट प्वाइंट पाइंट पॉईंट",
     percent: "परसेंट पर्सेंट परसेन्ट",
+    rupees: "रुपीज़ रूपीज़ रुपीस रुपी",
+    oclock: "ओ_क्लॉक ओक्लॉक",
     dollars: "डॉलर डालर",
     cents: "सेंट",
     euros: "यूरो",
