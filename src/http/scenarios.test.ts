@@ -295,7 +295,7 @@ const SCENARIOS: Scenario[] = [
     code: "capability_unavailable",
     title: "timestamps word from a model that cannot time words",
     detail: "timestamps.word",
-    options: { ...WORD_TIMES, family: "whisper" },
+    options: { ...WORD_TIMES, canTimeWords: false },
     given: (t) => () => synchronous(t, HINDI, { timestamps: "word" }),
   },
   {
@@ -315,7 +315,7 @@ const SCENARIOS: Scenario[] = [
     code: "not_found",
     title: "an unknown upload, with timestamps word that the model has",
     detail: "audio.upload_id",
-    options: { ...WORD_TIMES, family: "nemo_ctc" },
+    options: { ...WORD_TIMES, canTimeWords: true },
     given: (t) => () => start(t, "up_x", { timestamps: "word" }),
   },
   {

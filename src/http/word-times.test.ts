@@ -12,7 +12,7 @@ const HINDI: Script = { seconds: 4, text: "पंखा चालू करो�
 
 let testApp: TestApp;
 beforeAll(async () => {
-  testApp = await openTestApp({ config: { capabilities: { word_timestamps: true } }, family: "nemo_ctc" });
+  testApp = await openTestApp({ config: { capabilities: { word_timestamps: true } }, canTimeWords: true });
 });
 afterAll(() => testApp.close());
 

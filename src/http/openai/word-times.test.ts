@@ -17,7 +17,7 @@ type Fields = Partial<OpenAI.Audio.TranscriptionCreateParamsNonStreaming>;
 /** Opens a program whose model can time words, with word times switched on, unless other options are given. */
 async function open({ config, ...options }: TestAppOptions = {}) {
   const testApp = await openTestApp({
-    ...{ listens: true, family: "nemo_ctc", ...options },
+    ...{ listens: true, canTimeWords: true, ...options },
     config: {
       capabilities: { word_timestamps: true },
       ...config,
@@ -88,7 +88,7 @@ describe("with word times", () => {
 
 test.each<[string, TestAppOptions]>([
   ["switched off", { config: { capabilities: { word_timestamps: false } } }],
-  ["a model that cannot time words", { family: "whisper" }],
+  ["a model that cannot time words", { canTimeWords: false }],
 ])("without word times (%s): refused, or ignored where an admin allows that", async (_, options) => {
   const strict = await open(options);
   expect(await refusalOf(strict.create(WITH_WORDS))).toMatchObject({

@@ -29,8 +29,8 @@ export type TestAppOptions = {
   engine?: ScriptedEngine;
   /** Returns what the program gets in the place of its config. */
   watch?: (config: Config) => Config;
-  /** The name of the model's family, for tests of what depends on it. Default: that of the demonstration model. */
-  family?: string;
+  /** Whether the model can time words. Default: as the demonstration model. */
+  canTimeWords?: boolean;
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
@@ -78,7 +78,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const baseUrl = () => (server ? `http://127.0.0.1:${server.port}` : IN_PROCESS_URL);
   const app: App = await openApp({
     ...{ config, log: options.log ?? silentLog, clock, engine, baseUrl },
-    embeddedModel: await scriptedModel(directory, options.family),
+    embeddedModel: await scriptedModel(directory, options.canTimeWords),
   });
   app.start();
   if (options.listens) {
@@ -156,10 +156,15 @@ async function describedBy(handle: App["handle"]) {
   return createDescriptionCheck((await response.json()) as Described);
 }
 
-async function scriptedModel(directory: string, family?: string): Promise<InstalledModel> {
+async function scriptedModel(directory: string, canTimeWords?: boolean): Promise<InstalledModel> {
   const model = (await extractCarriedModels(directory)).models.at(-1);
   if (!model) throw new Error("there is no demonstration model");
-  // Before the first chunk, the speed is guessed from the size. Here that is the guess for a large model.
   const decoding = { ...model.decoding, maxChunkMs: CHUNK_MS };
-  return { ...model, ...(family === undefined ? {} : { family }), bytes: 1e9, decoding };
+  // Before the first chunk, the speed is guessed from the size. Here that is the guess for a large model.
+  const scripted = { ...model, bytes: 1e9, decoding };
+  if (canTimeWords === undefined) return scripted;
+  // All CTC models can. A Whisper model cannot where its manifest says that no head follows the sound.
+  if (canTimeWords) return { ...scripted, family: "nemo_ctc" };
+  const tuning = { ...decoding.tuning, whisper: { ...decoding.tuning?.whisper, alignmentHeads: [] } };
+  return { ...scripted, decoding: { ...decoding, tuning } };
 }
