@@ -1,3 +1,4 @@
+import { ASSAMESE } from "./languages/as.ts";
 import { BENGALI } from "./languages/bn.ts";
 import { ENGLISH } from "./languages/en.ts";
 import { GUJARATI } from "./languages/gu.ts";
@@ -5,13 +6,17 @@ import { HINDI } from "./languages/hi.ts";
 import { KANNADA } from "./languages/kn.ts";
 import { MALAYALAM } from "./languages/ml.ts";
 import { MARATHI } from "./languages/mr.ts";
+import { NEPALI } from "./languages/ne.ts";
+import { ODIA } from "./languages/or.ts";
 import { PUNJABI } from "./languages/pa.ts";
 import { TAMIL } from "./languages/ta.ts";
 import { TELUGU } from "./languages/te.ts";
+import { URDU } from "./languages/ur.ts";
 import type { WrittenTable } from "./types.ts";
 
 /** The table of each language that can be written. Each is made ready when it is first asked for. */
 export const TABLES: Readonly<Record<string, WrittenTable>> = {
+  as: ASSAMESE,
   bn: BENGALI,
   en: ENGLISH,
   gu: GUJARATI,
@@ -19,7 +24,10 @@ export const TABLES: Readonly<Record<string, WrittenTable>> = {
   kn: KANNADA,
   ml: MALAYALAM,
   mr: MARATHI,
+  ne: NEPALI,
+  or: ODIA,
   pa: PUNJABI,
   ta: TAMIL,
   te: TELUGU,
+  ur: URDU,
 };
