@@ -70,7 +70,21 @@ export function carryWords(
     after,
     kept,
   );
-  return groups?.flatMap((group) => rewritten(words, after, group));
+  return groups && regroupWords(words, after, groups);
+}
+
+/**
+ * Gives the words of a rewritten text their times where it is known which words come from which.
+ *
+ * @param texts the words after
+ * @param groups in order; all words before and after are in one each
+ */
+export function regroupWords(
+  words: readonly Word[],
+  texts: readonly string[],
+  groups: readonly AlignedGroup[],
+): Word[] {
+  return groups.flatMap((group) => rewritten(words, texts, group));
 }
 
 /** Carries words through several changes of their text, one after the other. */

@@ -1,6 +1,7 @@
-import type { Word } from "../domain/result.ts";
+import type { Rewriting, Word } from "../domain/result.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
-import { carryWords, fitWords, withWords } from "../pipeline/timed-words.ts";
+import { carryWords, fitWords, regroupWords, withWords } from "../pipeline/timed-words.ts";
+import type { AlignedGroup } from "../pipeline/word-alignment.ts";
 import { wordSpans } from "../pipeline/word-spans.ts";
 import { applyScript } from "../transliteration/apply-script.ts";
 import { applyWritten } from "../written/apply.ts";
@@ -31,8 +32,49 @@ function writeSegment(segment: LooseSegment, { numerals, script }: WrittenForm):
 function withFigures(segment: LooseSegment): LooseSegment {
   const { text, changes } = applyWritten(segment.text, { language: segment.language });
   if (changes.length === 0) return segment;
-  const words = segment.words && carryWords(segment.words, text);
+  const words = segment.words && wordsInFigures(segment.words, segment.text, { text, changes });
   return withWords({ ...segment, text, written: changes }, fitWords(words, segment));
+}
+
+/** Gives figures the time of the words that they replace. */
+function wordsInFigures(
+  words: readonly Word[],
+  spoken: string,
+  { text, changes }: { text: string; changes: readonly Rewriting[] },
+): Word[] | undefined {
+  const before = wordSpans(spoken);
+  const after = wordSpans(text);
+  const groups: AlignedGroup[] = [];
+  for (const [index, { from, to }] of after.entries()) {
+    const start = placeInSpoken(from, changes, "start");
+    const end = placeInSpoken(to, changes, "end");
+    const beforeFrom = before.findIndex((word) => word.to > start);
+    const beforeTo = before.findLastIndex((word) => word.from < end) + 1;
+    const last = groups.at(-1);
+    if (last && beforeFrom < last.beforeTo) {
+      last.beforeTo = Math.max(last.beforeTo, beforeTo);
+      last.afterTo = index + 1;
+    } else {
+      groups.push({ beforeFrom, beforeTo, afterFrom: index, afterTo: index + 1 });
+    }
+  }
+  const isWhole =
+    before.length === words.length &&
+    groups[0]?.beforeFrom === 0 &&
+    groups.every(({ beforeTo }, index) => beforeTo === (groups[index + 1]?.beforeFrom ?? words.length));
+  const texts = after.map((word) => word.text);
+  return isWhole ? regroupWords(words, texts, groups) : carryWords(words, text);
+}
+
+/** Returns where a place of the rewritten text was before. Within figures it is the start or the end of their words. */
+function placeInSpoken(place: number, changes: readonly Rewriting[], side: "start" | "end"): number {
+  let moved = 0;
+  for (const { start, end, spoken } of changes) {
+    if (place <= start) break;
+    if (place < end) return side === "start" ? start + moved : start + moved + spoken.length;
+    moved += spoken.length - (end - start);
+  }
+  return place + moved;
 }
 
 function inScript(segment: LooseSegment, spoken: string, script: string): LooseSegment {

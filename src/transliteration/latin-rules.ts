@@ -131,6 +131,8 @@ const HINDI: LatinRules = {
     ...{
       डॉ: "dr",
       राम: "ram",
+      लाख: "lakh",
+      राज: "raj",
       खान: "khan",
       ख़ान: "khan",
       न: "na",
