@@ -163,21 +163,23 @@ export const LATIN_RULES: Readonly<Record<string, LatinRules>> = {
     ...HINDI,
     letters: { फ: "f" },
     before: [
-      ["ं(?=[पफबभ])", "म"],
+      ["ं(?=[पफबभम])", "म"],
       ["əहइ", "एह"],
-      ["B(C?)इह", "$1एह"],
-      ["B(C?)उह", "$1ओह"],
+      ["B(C?)इहə", "$1एहə"],
+      ["B(C?)उहə", "$1ओहə"],
       ["ऊंE", "ऊ"],
     ],
     sounds: [
       ["(?<=[अआइईएओ])इआ", "यआ"],
       ["(?<=C)([इई])आ", "$1यआ"],
-      ["(?<=[अआइई])ए", "यए"],
+      ["(?<=[अआइईə])ए", "यए"],
       ["च(?=[चछ])|ट(?=ठ)|क(?=ख)|त(?=थ)|प(?=फ)|ग(?=घ)|द(?=ध)|ज(?=झ)|ब(?=भ)|ड(?=ढ)", ""],
       ["Bआ", "aa"],
       ["(?<=BC)आ(?=CE)", "aa"],
     ],
     words: {
+      ਦੋਸਤ: "dost",
+      ਧੰਨਵਾਦ: "dhannvad",
       ...{
         ਗਿਆ: "gaya",
         ਪੰਜਾਬ: "punjab",
@@ -215,6 +217,7 @@ export const LATIN_RULES: Readonly<Record<string, LatinRules>> = {
   },
   gu: {
     ...HINDI,
+    schwas: "gujarati",
     letters: { आ: "aa", फ: "f", ऋ: "ru" },
     before: [
       ["जञ", "गन"],
@@ -243,20 +246,20 @@ export const LATIN_RULES: Readonly<Record<string, LatinRules>> = {
     },
     before: [
       ["Bअ्?यआ", "आ"],
-      ["[ओउ]\u095Fआ", "ओwआ"],
+      ["[ओउ]\u095Fआ", "wआ"],
       ["Bकष", "ख"],
       ["कष", "कख"],
       ["Bजञ", "ग"],
       ["जञ", "गग"],
       ["(?<=[VC])नय", "नन"],
-      ["(?<=[VC])धय", "दध"],
+      ["(?<=V)धय", "दध"],
       ["(?<=र)य", "ज"],
       ["(?<=BC)यə", "yआ"],
       ["(?<=C)य", "y"],
       ["(?<=[सश]|Bद)ब", "w"],
       ["(?<=छइल|इत|ई\u095F)əE", "अ"],
       ["əओ", "ओ"],
-      ["əइE", "इ"],
+      ["(?<=VC+)əइE", "इ"],
     ],
     sounds: [
       ["ँ(?=[चछजटठडदतथकगपब])", "न"],
@@ -267,6 +270,7 @@ export const LATIN_RULES: Readonly<Record<string, LatinRules>> = {
       ["ngg", "ng"],
     ],
     words: {
+      পুরনো: "purono",
       ...{
         হল: "holo",
         হলো: "holo",
@@ -385,6 +389,7 @@ export const LATIN_RULES: Readonly<Record<string, LatinRules>> = {
       ["ञञ", "nj"],
       ["ञ(?![चछज])", "nj"],
       ["ङङ", "ng"],
+      ["चछ", "cch"],
       ["चच", "ch"],
       ["तत|तथ", "th"],
       ["दद?ध", "dh"],
@@ -392,7 +397,14 @@ export const LATIN_RULES: Readonly<Record<string, LatinRules>> = {
       ["(?<=[Vण])ट(?!C)", "d"],
       ["(?<=[सश])व", "w"],
     ],
-    words: { ഇന്ത്യ: "india", ഇന്ത്യയിൽ: "indiayil", ഇന്ത്യയുടെ: "indiayude", അദ്ദേഹം: "adheham", ഇദ്ദേഹം: "idheham" },
+    words: {
+      സ്കൂൾ: "school",
+      ഇന്ത്യ: "india",
+      ഇന്ത്യയിൽ: "indiayil",
+      ഇന്ത്യയുടെ: "indiayude",
+      അദ്ദേഹം: "adheham",
+      ഇദ്ദേഹം: "idheham",
+    },
   },
   as: {
     schwas: "bengali",

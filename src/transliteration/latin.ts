@@ -30,7 +30,7 @@ export function hasLatinRules(language: string): boolean {
 
 const WORD = /[\p{Script=Devanagari}\u200C\u200D]+/gu;
 /** A virama at the end of a word is a short u in Malayalam, which most English words do not have. A chillu has a joiner. */
-const HALF_U = /(?<=[कटणतनरऱळ])्(?![\u200D\p{L}\p{M}])/gu;
+const HALF_U = /(?<=[कचटणतनरऱळ])्(?![\u200D\p{L}\p{M}])/gu;
 const LETTER = /[\p{Script=Devanagari}ə।॥\u200C\u200D]/gu;
 
 type Change = readonly [RegExp, string];

@@ -10,11 +10,12 @@ import { CONSONANTS, INHERENT, VOWELS } from "./phonemes.ts";
  * |---|---|
  * | `hindi` | at the end of a word, and within it |
  * | `final` | at the end of a word |
- * | `marathi` | at the end of a word, and within it before the vowels aa, e, o and their kin |
+ * | `gujarati` | as in Hindi, also before a u that ends a word, because verbs and neuters end so |
+ * | `marathi` | at the end of a word, and within it before the vowels aa, e, o and their kin, and an ii at the end |
  * | `bengali` | at the end of a word, but not behind two consonants, and in the second syllable of verbs and pronouns |
  * | `spoken` | none |
  */
-export type SchwaWay = "hindi" | "marathi" | "bengali" | "spoken";
+export type SchwaWay = "hindi" | "gujarati" | "marathi" | "bengali" | "spoken";
 
 const WORD = new RegExp(`[${CONSONANTS}${VOWELS}ँंः]+`, "gu");
 const ONE_VOWEL = new RegExp(`[${VOWELS}]`, "u");
@@ -55,8 +56,9 @@ function isBetween(sounds: readonly string[], at: number, way: SchwaWay): boolea
   const isSecond = !sounds.slice(0, at - 2).some((sound) => ONE_VOWEL.test(sound));
   if (way === "bengali") return isSecond && !KEPT_IN_BENGALI.test(sounds.slice(at + 1).join(""));
   // Only learned words end in a short i or u, and they keep the vowel before: anumati.
-  if (/[इउ]/u.test(afterNext) && at + 3 === sounds.length) return false;
-  if (way === "marathi" && !/[आएओऐऔ]/u.test(afterNext)) return false;
+  const isEnd = at + 3 === sounds.length;
+  if (/[इउ]/u.test(afterNext) && isEnd && way !== "gujarati") return false;
+  if (way === "marathi" && !/[आएओऐऔ]/u.test(afterNext) && !(afterNext === "ई" && isEnd)) return false;
   // Before another vowel that is not written, only that of the second syllable is dropped: sargam, but adhikaran.
   return afterNext !== INHERENT || isSecond;
 }
