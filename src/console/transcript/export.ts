@@ -58,8 +58,8 @@ function editedSegment({ textOf, nameOf }: Edited, segment: Segment): Segment {
   };
 }
 
-/** The words of a segment are those of its text, so another text has none. */
-function withoutWords({ words: _, ...segment }: Segment): Segment {
+/** Words, figures and the text as it was said belong to the text of a segment, so another text has none. */
+function withoutWords({ words: _, written: _written, native_text: _native, ...segment }: Segment): Segment {
   return segment;
 }
 

@@ -11,7 +11,7 @@ import { Icon } from "../parts/icons.tsx";
 import { askWithKey, read } from "../session.ts";
 import { nameOf, StateMark } from "../transcriptions/list.tsx";
 import { isUnfinished } from "../transcriptions/transcriptions.ts";
-import { languageName, length, moment, money } from "../words/format.ts";
+import { languageName, length, moment, money, scriptName } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { Downloads } from "./downloads.tsx";
 import type { TranscriptModel } from "./shown-transcript.ts";
@@ -123,6 +123,8 @@ function Details({ model, one }: { model: TranscriptModel; one: Transcription })
     [t.facts.length, seconds === undefined ? undefined : length(seconds)],
     [t.facts.language, languageName(request.language)],
     [t.facts.mode, mode],
+    [t.upload.numerals, request.numerals === "written" ? t.upload.numeralsWritten : undefined],
+    [t.upload.script, request.script === undefined ? undefined : scriptName(request.script)],
     [t.facts.channels, result ? `${result.channels} · ${channelMode}` : channelMode],
     [t.facts.model, `${one.model} ${one.version}`],
     [t.facts.created, moment(one.created_at)],

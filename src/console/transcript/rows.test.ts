@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isPlace, type Row, rowAt, rowsOf } from "./rows.ts";
+import { isPlace, type Row, rowAt, rowsOf, spokenOf } from "./rows.ts";
 import { matchesIn, replaceIn } from "./search.ts";
 import { silentStretches, unrecognizedStretches } from "./silent-stretches.ts";
 
@@ -122,5 +122,18 @@ describe("search", () => {
     expect(replaceIn("um so um I um", "um", "")).toBe("so I");
     expect(replaceIn("umbrella", "um", "")).toBe("brella");
     expect(replaceIn("um", "um", "")).toBe("");
+  });
+});
+
+describe("the words as they were said", () => {
+  const money = { start: 5, end: 15, kind: "money", value: "125000000", spoken: "बारह लाख पचास हज़ार रुपये" };
+  const inFigures = { ...segment(0, 0, 1), text: "मकान ₹12,50,000 का है", written: [money] };
+
+  test.each([
+    ["put back in the place of figures", inFigures, "मकान बारह लाख पचास हज़ार रुपये का है"],
+    ["in the language's own script", { ...inFigures, text: "makan", native_text: "मकान" }, "मकान"],
+    ["the text itself", segment(0, 0, 1), undefined],
+  ])("%s", (_title, one, spoken) => {
+    expect(spokenOf(one)).toBe(spoken);
   });
 });

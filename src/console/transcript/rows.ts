@@ -22,6 +22,23 @@ export function doubtOf({ confidence }: Segment): Doubt {
   return confidence < A_LITTLE_UNSURE ? "little" : "none";
 }
 
+/**
+ * Returns the words of a segment as they were said, in the language's own script.
+ *
+ * @returns undefined: its text has them
+ */
+export function spokenOf({ text, written = [], native_text: native }: Segment): string | undefined {
+  if (native !== undefined) return native;
+  if (written.length === 0) return undefined;
+  let spoken = "";
+  let copied = 0;
+  for (const { start, end, spoken: said } of written) {
+    spoken += text.slice(copied, start) + said;
+    copied = end;
+  }
+  return spoken + text.slice(copied);
+}
+
 /** Puts segments, gaps and sound without words in the order of time. */
 export function rowsOf(
   segments: readonly Segment[],

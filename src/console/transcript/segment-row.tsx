@@ -6,7 +6,7 @@ import { Icon } from "../parts/icons.tsx";
 import { clock, directionOf, length } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { correct, edit, playRow } from "./acts.ts";
-import { doubtOf, type Row, type Segment } from "./rows.ts";
+import { doubtOf, type Row, type Segment, spokenOf } from "./rows.ts";
 import { type Match, matchesIn } from "./search.ts";
 import type { TranscriptModel } from "./shown-transcript.ts";
 
@@ -172,7 +172,19 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
           )}
         </div>
       )}
+      {model.showsSpoken.value && <Spoken segment={segment} />}
     </div>
+  );
+}
+
+/** The words as they were said, where the text is in another form. */
+function Spoken({ segment }: { segment: Segment }) {
+  const spoken = spokenOf(segment);
+  if (spoken === undefined) return null;
+  return (
+    <p class="muted small" dir={directionOf(segment.language, spoken)} lang={segment.language}>
+      {spoken}
+    </p>
   );
 }
 

@@ -14,7 +14,7 @@ import { loadSpeakerNames, speakersIn } from "../notes/speakers.ts";
 import { read } from "../session.ts";
 import { isUnfinished, lookNow } from "../transcriptions/transcriptions.ts";
 import { createPlayer, type Player } from "./player.ts";
-import { isPlace, type Row, rowAt, rowsOf, type SilentStretch } from "./rows.ts";
+import { isPlace, type Row, rowAt, rowsOf, type SilentStretch, spokenOf } from "./rows.ts";
 import { matchesIn } from "./search.ts";
 import { silentStretches, unrecognizedStretches } from "./silent-stretches.ts";
 import { unpackWaveform, type Waveform } from "./waveform-data.ts";
@@ -58,6 +58,7 @@ export function openTranscript(id: string) {
   /** The row under the pointer; -1: none. */
   const pointed = signal(-1);
   const isFollowing = signal(true);
+  const showsSpoken = signal(false); // Below each text, the words as they were said.
   /** Step of the waveform's zoom; 0: all of it. */
   const zoom = signal(0);
   const abort = new AbortController();
@@ -138,7 +139,8 @@ export function openTranscript(id: string) {
 
   return {
     ...{ id, transcription, failure, result, waveform, waveformFailure, player, corrections },
-    ...{ hiddenSpeakers, query, focused, editing, called, pointed, isFollowing, zoom },
+    ...{ hiddenSpeakers, query, focused, editing, called, pointed, isFollowing, showsSpoken, zoom },
+    hasSpoken: computed(() => segments.value.some((segment) => spokenOf(segment) !== undefined)),
     ...{ segments, stretches, textOf, rows, places, matches, heard },
     speakers: computed(() => speakersIn(segments.value)),
     retry: poll,

@@ -115,6 +115,18 @@ export function PlacesBar({ model }: { model: TranscriptModel }) {
         </ul>
       )}
       <span class="spring" />
+      {model.hasSpoken.value && (
+        <label class="check" title={t.spokenHelp}>
+          <input
+            type="checkbox"
+            checked={model.showsSpoken.value}
+            onChange={({ currentTarget }) => {
+              model.showsSpoken.value = currentTarget.checked;
+            }}
+          />
+          {t.spoken}
+        </label>
+      )}
       <span class={count > 0 ? "places some" : "places muted"}>
         {count > 0 && <Icon name="flag" />} {at >= 0 && `${at + 1} / `}
         {t.places(count)}

@@ -78,3 +78,25 @@ test("the price is that of the ledger: whole paise, rounded up, for each channel
   expect(priceOf(3000, 0.001, 1)).toBe(1);
   expect(priceOf(0, 3600, 2)).toBe(0);
 });
+
+describe("numbers and script", () => {
+  const forms = { numerals: ["spoken", "written"] as ("spoken" | "written")[], scripts: ["native", "latin"] };
+  const offering = [model("whisper", [{ ...hindi, ...forms }, tamil], { default: true })];
+  const wanted: Choices = { ...CHOICES, numerals: "written", script: "latin" };
+
+  test("are asked for where the server offers them", () => {
+    const body = requestOf("up_x", fitted(offering, wanted));
+    expect([body.numerals, body.script]).toEqual(["written", "latin"]);
+  });
+
+  test.each([
+    ["a server that does not offer them", MODELS, wanted],
+    ["another language", offering, { ...wanted, language: "ta" }],
+    ["a script that the language does not have", offering, { ...wanted, numerals: "spoken", script: "arab" }],
+    ["the usual form", offering, CHOICES],
+  ] as const)("are left out for %s", (_title, models, choices) => {
+    const body = requestOf("up_x", fitted(models, choices));
+    expect(Object.keys(body)).not.toContain("numerals");
+    expect(Object.keys(body)).not.toContain("script");
+  });
+});

@@ -10,6 +10,10 @@ export type Choices = {
   /** Undefined: the server finds the number. */
   speakers: number | undefined;
   channelMode: "mix" | "separate";
+  /** Left out: as they were said. */
+  numerals?: "spoken" | "written";
+  /** Left out: the script of the language. */
+  script?: string;
 };
 
 const MS_PER_HOUR = 3_600_000;
@@ -43,6 +47,15 @@ export function modesOf(model: Model | undefined, language: string): Choices["mo
   return model?.languages.find(({ code }) => code === language)?.modes ?? [];
 }
 
+/** Returns the forms of text of a language in a model; undefined: the server offers none but the usual one. */
+export function formsOf(
+  model: Model | undefined,
+  language: string,
+): { numerals: readonly string[]; scripts: readonly string[] } | undefined {
+  const { numerals, scripts } = model?.languages.find(({ code }) => code === language) ?? {};
+  return numerals && scripts ? { numerals, scripts } : undefined;
+}
+
 export const can = (model: Model | undefined, capability: keyof Model["capabilities"]): boolean =>
   model?.capabilities[capability] === "available";
 
@@ -54,8 +67,12 @@ export function fitted(models: readonly Model[], wanted: Choices): Choices {
     : (languages[0]?.code ?? "");
   const model = modelFor(models, { ...wanted, language });
   const modes = modesOf(model, language);
+  const forms = formsOf(model, language);
+  const { numerals = "spoken", script = "native" } = wanted;
   return {
     ...wanted,
+    numerals: forms?.numerals.includes(numerals) ? numerals : "spoken",
+    script: forms?.scripts.includes(script) ? script : "native",
     language,
     mode: modes.includes(wanted.mode) ? wanted.mode : (modes[0] ?? "native"),
     isDiarized: wanted.isDiarized && can(model, "diarization"),
@@ -75,7 +92,7 @@ export function priceOf(pricePaisePerHour: number, seconds: number, channels: nu
 
 /** The body of the request that starts a transcription. */
 export function requestOf(uploadId: string, choices: Choices): TranscriptionCreate {
-  const { language, mode, model, isDiarized, speakers, channelMode } = choices;
+  const { language, mode, model, isDiarized, speakers, channelMode, numerals, script } = choices;
   return {
     audio: { upload_id: uploadId },
     language,
@@ -83,5 +100,8 @@ export function requestOf(uploadId: string, choices: Choices): TranscriptionCrea
     channel_mode: channelMode,
     diarization: isDiarized && speakers !== undefined ? { speakers } : isDiarized,
     ...(model === undefined ? {} : { model }),
+    // A server that does not offer them does not know the fields.
+    ...(numerals === "written" ? { numerals } : {}),
+    ...(script === undefined || script === "native" ? {} : { script }),
   };
 }

@@ -5,9 +5,9 @@ import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { account, models } from "../session.ts";
-import { bytes, count, languageName, length, money } from "../words/format.ts";
+import { bytes, count, languageName, length, money, scriptName } from "../words/format.ts";
 import { words } from "../words/words.ts";
-import { type Choices, can, fitted, languagesOf, modelFor, modesOf, priceOf } from "./choices.ts";
+import { type Choices, can, fitted, formsOf, languagesOf, modelFor, modesOf, priceOf } from "./choices.ts";
 import { lengthOfFile } from "./length-of-file.ts";
 import { addUploads, interruptedFor, pickAgain } from "./uploads.ts";
 
@@ -225,6 +225,7 @@ function ChoiceFields() {
         </select>
       </label>
       <Modes />
+      <TextForm />
       <Channels />
       <Speakers />
       <ModelNotice />
@@ -256,6 +257,43 @@ function Modes() {
       })}
       onChange={(value) => change({ mode: value })}
     />
+  );
+}
+
+/** Numbers and script of the text, where the server offers a choice. */
+function TextForm() {
+  const t = words.value.upload;
+  const { language, numerals = "spoken", script = "native" } = choices.value;
+  const forms = formsOf(modelFor(models.value, choices.value), language);
+  if (!forms) return null;
+  return (
+    <>
+      <label>
+        <span>{t.numerals}</span>
+        <select
+          value={numerals}
+          onChange={({ currentTarget: { value } }) =>
+            change({ numerals: value === "written" ? "written" : "spoken" })
+          }
+        >
+          {forms.numerals.map((one) => (
+            <option key={one} value={one}>
+              {one === "written" ? t.numeralsWritten : t.numeralsSpoken}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span>{t.script}</span>
+        <select value={script} onChange={({ currentTarget }) => change({ script: currentTarget.value })}>
+          {forms.scripts.map((one) => (
+            <option key={one} value={one}>
+              {scriptName(one)}
+            </option>
+          ))}
+        </select>
+      </label>
+    </>
   );
 }
 

@@ -112,6 +112,13 @@ export const en = {
     finalizing: "Speakers and pieces are put together.",
   },
 
+  /** Other names of scripts come from the browser. */
+  scripts: {
+    native: "The language's own",
+    latin: "Latin letters, as people type",
+    iso15919: "Latin letters, ISO 15919",
+  } as Record<string, string>,
+
   upload: {
     title: "New recording",
     drop: "Drop recordings here",
@@ -128,6 +135,10 @@ export const en = {
       codemix: ["Mixed", "English words stay in English letters."],
       verbatim: ["Word for word", "Everything that was said, fillers too."],
     } satisfies Named<TranscriptionCreate["mode"], [string, string]>,
+    numerals: "Numbers",
+    numeralsSpoken: "As they were said",
+    numeralsWritten: "In figures: ₹12,50,000, 6:30",
+    script: "Script",
     diarization: "Tell speakers apart",
     speakers: "How many speak",
     speakersAuto: "find out",
@@ -198,6 +209,8 @@ export const en = {
     speed: "Speed",
     back: "3 seconds back",
     forward: "3 seconds on",
+    spoken: "As it was said",
+    spokenHelp: "Shows below each text the words as they were said, in the language's own script",
     follow: "Follow",
     followHelp: "The text follows the sound",
     zoomIn: "Show more detail",

@@ -82,6 +82,18 @@ export function languageName(code: string, fallback = code): string {
   }
 }
 
+/** Returns the name of what a text can be written in: `latin`, or a code of ISO 15924 in lower case. */
+export function scriptName(script: string): string {
+  const named = words.value.scripts[script];
+  if (named !== undefined) return named;
+  const code = script.charAt(0).toUpperCase() + script.slice(1);
+  try {
+    return new Intl.DisplayNames([locale()], { type: "script" }).of(code) ?? code;
+  } catch {
+    return code;
+  }
+}
+
 const RIGHT_TO_LEFT = new Set(["ur", "sd", "ks", "ar", "fa"]);
 const ARABIC_LETTERS = /\p{Script=Arabic}/u;
 
