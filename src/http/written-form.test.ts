@@ -17,7 +17,7 @@ beforeAll(async () => {
   const capabilities = { word_timestamps: true, written_form: true };
   on = await openTestApp({
     config: { capabilities, openai: { enabled: true } },
-    family: "nemo_ctc",
+    canTimeWords: true,
   });
   off = await openTestApp({ config: { openai: { enabled: true } } });
 });
