@@ -13,7 +13,7 @@ import { scriptedAudio } from "../testing/kits/scripted-engine.ts";
 let testApp: TestApp;
 let api: ApiClient;
 beforeAll(async () => {
-  testApp = await openTestApp();
+  testApp = await openTestApp({ canTimeWords: true, config: { capabilities: { word_timestamps: true } } });
   api = apiClient(testApp.as(testApp.key));
   writeFileSync(
     join(testApp.directory, "shruti.toml"),
@@ -26,7 +26,7 @@ const TEXT =
   "Good morning & welcome. My order number is four two. नमस्ते, मेरा ऑर्डर नंबर चार दो है और मुझे उसकी जानकारी चाहिए।";
 
 async function finishedWith(
-  request: { diarization?: boolean; channel_mode?: "separate"; timestamps?: "none" },
+  request: { diarization?: boolean; channel_mode?: "separate"; timestamps?: "none" | "word" },
   script: Partial<Parameters<typeof scriptedAudio>[0]> = {},
 ): Promise<string> {
   const audio = scriptedAudio({ seconds: 4, text: TEXT, ...script });
@@ -48,10 +48,14 @@ async function fetchAs(id: string, accept: string): Promise<string> {
   return response.text();
 }
 
-async function show(id: string, format: string): Promise<string> {
+function showing(id: string, format: string, ...options: string[]) {
   const environment = { SHRUTI_CONFIG: join(testApp.directory, "shruti.toml") };
-  const argv = ["transcriptions", "show", id, "--format", format];
-  const { status, out } = await runCaptured(argv, environment, systemClock);
+  const argv = ["transcriptions", "show", id, "--format", format, ...options];
+  return runCaptured(argv, environment, systemClock);
+}
+
+async function show(id: string, format: string, ...options: string[]): Promise<string> {
+  const { status, out } = await showing(id, format, ...options);
   expect(status).toBe(0);
   return out;
 }
@@ -112,4 +116,34 @@ test("for silence, the formats are empty and valid", async () => {
   expect(parseSrt(await fetchAs(id, "application/x-subrip"))).toEqual([]);
   expect(parseVtt(await fetchAs(id, "text/vtt"))).toEqual([]);
   expect(await fetchAs(id, "text/plain")).toBe("");
+});
+
+test("with word times, each format over HTTP equals the output of the command line", async () => {
+  const id = await finishedWith({ timestamps: "word", diarization: true }, { speakers: [0, 1] });
+  const limits = "max_line_characters=20&max_lines=1&max_cue_seconds=3";
+  const options = ["--max-line-characters", "20", "--max-lines", "1", "--max-cue-seconds", "3"];
+  for (const [query, format, ...given] of [
+    ["format=ctm", "ctm"],
+    ["format=vtt&word_times=1", "vtt", "--word-times"],
+    [`format=srt&${limits}`, "srt", ...options],
+    [`format=vtt&word_times=1&${limits}`, "vtt", "--word-times", ...options],
+  ] as const) {
+    const response = await api.send(`/v1/transcriptions/${id}/result?${query}`);
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe(await show(id, format, ...given));
+  }
+  const words = (await show(id, "ctm")).trimEnd().split("\n");
+  expect(words.map((line) => line.split(" ")[4]).join(" ")).toBe(
+    (JSON.parse(await show(id, "json")) as { text: string }).text,
+  );
+});
+
+test("what needs word times is refused where the transcription has none", async () => {
+  const id = await finishedWith({});
+  for (const [format, ...options] of [["ctm"], ["vtt", "--word-times"]] as const) {
+    const { status, out, err } = await showing(id, format, ...options);
+    expect({ status, out }).toEqual({ status: 5, out: "" });
+    expect(err).toContain("have no times");
+  }
+  expect((await showing(id, "text", "--max-lines", "1")).status).toBe(2);
 });
