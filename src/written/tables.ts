@@ -4,6 +4,7 @@ import { ENGLISH } from "./languages/en.ts";
 import { GUJARATI } from "./languages/gu.ts";
 import { HINDI } from "./languages/hi.ts";
 import { KANNADA } from "./languages/kn.ts";
+import { MAITHILI } from "./languages/mai.ts";
 import { MALAYALAM } from "./languages/ml.ts";
 import { MARATHI } from "./languages/mr.ts";
 import { NEPALI } from "./languages/ne.ts";
@@ -22,6 +23,7 @@ export const TABLES: Readonly<Record<string, WrittenTable>> = {
   gu: GUJARATI,
   hi: HINDI,
   kn: KANNADA,
+  mai: MAITHILI,
   ml: MALAYALAM,
   mr: MARATHI,
   ne: NEPALI,
