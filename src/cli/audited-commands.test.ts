@@ -89,6 +89,7 @@ const COMMANDS: Record<string, Case> = {
   "models show": { reads: () => ["demo"] },
   "models add": { args: () => [demo, "--id", "one", "--no-trial"], acts: ["model.default", "model.add"] },
   "models quantise": { elsewhere: "it adds a model through the same function as `models add`" },
+  "models advise": { reads: nothing },
   "models catalogue": { reads: nothing },
   "models fetch": { elsewhere: "it adds a model through the same function as `models add`" },
   "models verify": { reads: nothing },

@@ -1,11 +1,10 @@
 import { languageOf } from "./languages.ts";
+import { SCHEDULED_LANGUAGES } from "./published-models.ts";
 
 /** Public models that this program can run, with the languages that they were trained for (docs/models.md section 1). */
 
 /** IndicConformer: the languages of its published models. */
-const INDIC_CONFORMER = new Set(
-  "as bn brx doi gu hi kn kok ks mai ml mni mr ne or pa sa sat sd ta te ur".split(" "),
-);
+const INDIC_CONFORMER = new Set(SCHEDULED_LANGUAGES);
 
 /** Returns the names of public models that know a language; none for a code that the program does not know. */
 export function knownModelsFor(code: string): string[] {

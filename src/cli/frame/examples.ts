@@ -47,6 +47,7 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
       "models add whisper-hindi-small --languages hi --licence Apache-2.0 --quantise q5_0",
     ],
   ],
+  "models advise": [["for two languages and 8 GB", "models advise --languages hi,ta --memory 8g"]],
   "models quantise": [["a smaller copy", "models quantise large-v3 --to q5_0"]],
   "models fetch": [
     ["with internet access", "models fetch large-v3-q5_0"],

@@ -9,6 +9,7 @@ import { type CliContext, CommandError } from "../frame/context.ts";
 import { renderFields, renderTable } from "../frame/output.ts";
 import { openModels } from "./installed-models.ts";
 import { registerModelsAdd } from "./models-add.ts";
+import { registerModelsAdvise } from "./models-advise.ts";
 import { registerModelsFetch } from "./models-fetch.ts";
 import { KINDS, readKind } from "./models-options.ts";
 import { registerModelsQuantise } from "./models-quantise.ts";
@@ -65,6 +66,7 @@ export function registerModels(program: Command, context: CliContext): void {
 
   registerModelsAdd(models, context);
   registerModelsQuantise(models, context);
+  registerModelsAdvise(models, context);
   registerModelsFetch(models, context);
   registerVerify(models, context);
   registerRemove(models, context);

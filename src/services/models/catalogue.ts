@@ -1,3 +1,4 @@
+import { SCHEDULED_LANGUAGES } from "../../domain/published-models.ts";
 import type { Mode } from "../../domain/transcription.ts";
 import type { SpeakerWeightKind } from "./speaker-weights.ts";
 
@@ -271,11 +272,6 @@ function netEntry({ name, title, kind, languages, licence, ...published }: Speak
     files: [{ name: file, url: `${source}/resolve/${revision}/${file}`, bytes, sha256 }],
   };
 }
-
-/** The 22 languages of the Constitution's eighth schedule, which IndicConformer-600M knows. */
-const SCHEDULED_LANGUAGES = "as bn brx doi gu hi kn kok ks mai ml mni mr ne or pa sa sat sd ta te ur".split(
-  " ",
-);
 
 type IndicFolder = {
   name: string;

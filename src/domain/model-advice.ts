@@ -1,0 +1,75 @@
+import { type ErrorSource, PUBLISHED_MODELS, type PublishedModel } from "./published-models.ts";
+
+/** A model that knows a language and fits, with what is published of it in that language. */
+export type Candidate = {
+  model: PublishedModel;
+  /** Word error rate in per cent; left out: none was found. */
+  rate?: number;
+  source?: ErrorSource;
+};
+
+export type LanguageAdvice = {
+  language: string;
+  /** The lowest published error first; those without a figure last, in the order of the list. */
+  candidates: Candidate[];
+};
+
+export type Advice = {
+  languages: LanguageAdvice[];
+  /** What to install: the best model of each language where all of them fit together, else one that knows the most. */
+  install: PublishedModel[];
+  /** Asked languages that none of these knows. */
+  unknown: string[];
+};
+
+/** Memory that a model needs at least: as measured here, else the size of its files. */
+export const leastMemory = ({ measured, bytes }: PublishedModel): number => measured?.memoryBytes ?? bytes;
+
+/**
+ * Says which public models to install for some languages, from published figures alone.
+ *
+ * @param languages codes
+ * @param memoryBytes what the models may need together
+ */
+export function adviseModels(
+  languages: readonly string[],
+  memoryBytes: number,
+  models: readonly PublishedModel[] = PUBLISHED_MODELS,
+): Advice {
+  const fitting = models.filter((model) => leastMemory(model) <= memoryBytes);
+  const advice = languages.map((language) => ({ language, candidates: candidatesFor(language, fitting) }));
+  const known = advice.filter(({ candidates }) => candidates.length > 0);
+  const best = [...new Set(known.flatMap(({ candidates: [first] }) => first?.model ?? []))];
+  const needed = best.reduce((sum, model) => sum + leastMemory(model), 0);
+  return {
+    languages: advice,
+    install: needed <= memoryBytes ? best : widest(known, fitting),
+    unknown: advice.flatMap(({ language, candidates }) => (candidates.length > 0 ? [] : [language])),
+  };
+}
+
+/** Goes after all rates. */
+const NO_RATE = 1_000;
+
+function candidatesFor(language: string, models: readonly PublishedModel[]): Candidate[] {
+  const found = models
+    .filter((model) => model.languages.includes(language))
+    .map((model): Candidate => {
+      const errors = model.errors.find(({ rates }) => rates[language] !== undefined);
+      const rate = errors?.rates[language];
+      return { model, ...(errors && rate !== undefined ? { rate, source: errors.source } : {}) };
+    });
+  return found.sort((a, b) => (a.rate ?? NO_RATE) - (b.rate ?? NO_RATE));
+}
+
+/** Returns the model that knows the most of the languages, of several the one with the better places. */
+function widest(known: readonly LanguageAdvice[], models: readonly PublishedModel[]): PublishedModel[] {
+  const placesOf = (model: PublishedModel) =>
+    known.map(({ candidates }) => candidates.findIndex((candidate) => candidate.model === model));
+  const judged = models.map((model) => {
+    const places = placesOf(model).filter((place) => place >= 0);
+    return { model, count: places.length, sum: places.reduce((sum, place) => sum + place, 0) };
+  });
+  const [first] = judged.sort((a, b) => b.count - a.count || a.sum - b.sum);
+  return first && first.count > 0 ? [first.model] : [];
+}

@@ -1,0 +1,182 @@
+/**
+ * Public models for the 22 scheduled languages of India, with what others have published of them (docs/models.md
+ * section 1). None of the error rates was measured here, and their normalizations of text differ.
+ */
+
+/** Where a published error rate comes from. */
+export type ErrorSource = {
+  /** Who measured it, and where that can be read. */
+  from: string;
+  testSet: string;
+  date: string;
+  /** What could not be verified; left out: the page itself was read. */
+  doubt?: string;
+};
+
+/** Word error rates of a model by language, in per cent, from one source. */
+export type PublishedErrors = { source: ErrorSource; rates: Readonly<Record<string, number>> };
+
+/** What was measured here, with random weights in the model's shape on one core (docs/engine.md section 6). */
+export type MeasuredHere = { memoryBytes: number; timesRealTime: number };
+
+export type PublishedModel = {
+  name: string;
+  title: string;
+  languages: readonly string[];
+  licence: string;
+  /** Size of the files, as published and rounded. */
+  bytes: number;
+  /** Commands, or what to do. */
+  obtain: string;
+  /** Left out: nobody has measured it here. */
+  measured?: MeasuredHere;
+  /** The best source for a language comes first. Empty: no figure was found. */
+  errors: readonly PublishedErrors[];
+};
+
+/** The languages of the Constitution's eighth schedule. */
+export const SCHEDULED_LANGUAGES: readonly string[] =
+  "as bn brx doi gu hi kn kok ks mai ml mni mr ne or pa sa sat sd ta te ur".split(" ");
+
+const VISTAAR: ErrorSource = {
+  from: "README of AI4Bharat/vistaar",
+  testSet: "FLEURS",
+  date: "2023",
+  doubt: "its two tables disagree for Hindi: 11.4 or 15.0",
+};
+const VISTAAR_KATHBATH: ErrorSource = {
+  from: "README of AI4Bharat/vistaar",
+  testSet: "Kathbath",
+  date: "2023",
+};
+const STUDENT: ErrorSource = {
+  from: "a student project's evaluation with sherpa-onnx 1.13.8",
+  testSet: "FLEURS, 100 recordings of each language",
+  date: "September 2026",
+  doubt: "no confidence intervals",
+};
+const COLLECTED: ErrorSource = {
+  from: "public reports",
+  testSet: "FLEURS",
+  date: "collected in 2026",
+  doubt: "the source of each figure was not kept",
+};
+const HINDI_600M: ErrorSource = {
+  from: "model card of Abhay-Verma031/indic-conformer-600m",
+  testSet: "FLEURS, greedy, 32 bits",
+  date: "date not given",
+};
+const authorOf = (model: string): ErrorSource => ({
+  from: `model card of vasista22/${model}, its authors`,
+  testSet: "FLEURS test",
+  date: "date not given",
+});
+
+/** IndicConformer-600M's only figure over all languages has no list by language, so it is no rate of any of them. */
+export const INDIC_600M_OVERALL =
+  "IndicConformer-600M over 22 languages: 20.8 % with 32 bits, 20.5 % with 8 bits (264 recordings; model card of hazardscarn10/indic-conformer-600m-int8, date not given)";
+
+const fineTune = (
+  model: string,
+  language: string,
+  rate: number,
+  bytes: number,
+  licence = "Apache-2.0",
+): PublishedModel => ({
+  ...{ name: model, title: `${model} (Speech Lab, IIT Madras)`, languages: [language], licence, bytes },
+  obtain: `shruti models fetch ${model} --accept-unverified; shruti models add ${model} --languages ${language}`,
+  errors: [{ source: authorOf(model), rates: { [language]: rate } }],
+});
+
+export const PUBLISHED_MODELS: readonly PublishedModel[] = [
+  {
+    name: "indicconformer-600m-int8",
+    title: "IndicConformer-600M (AI4Bharat), matrices of 8 bits",
+    languages: SCHEDULED_LANGUAGES,
+    licence: "MIT",
+    bytes: 9.05e8,
+    obtain:
+      "shruti models fetch indicconformer-600m-int8 --accept-unverified; shruti models add indicconformer-600m-int8",
+    measured: { memoryBytes: 1.08e9, timesRealTime: 13 },
+    errors: [{ source: { ...HINDI_600M, doubt: "of the weights with 32 bits" }, rates: { hi: 12.7 } }],
+  },
+  {
+    name: "indicconformer-600m",
+    title: "IndicConformer-600M (AI4Bharat), 32 bits",
+    languages: SCHEDULED_LANGUAGES,
+    licence: "MIT",
+    bytes: 2.5e9,
+    obtain:
+      "shruti models fetch indicconformer-600m --accept-unverified, or a clone of ai4bharat/indic-conformer-600m-multilingual, which asks for a form; then shruti models add",
+    measured: { memoryBytes: 2.5e9, timesRealTime: 6 },
+    errors: [{ source: HINDI_600M, rates: { hi: 12.7 } }],
+  },
+  {
+    name: "indicconformer-120m-int8",
+    title: "IndicConformer 120M (AI4Bharat), 8 bits",
+    languages: SCHEDULED_LANGUAGES,
+    licence: "MIT",
+    bytes: 1.4e8,
+    obtain:
+      "export the .nemo file with scripts/models/indicconformer.py of the source (docs/models.md), quantize it, then shruti models add",
+    measured: { memoryBytes: 4.82e8, timesRealTime: 17.5 },
+    errors: [
+      {
+        source: STUDENT,
+        rates: { hi: 11.5, bn: 14.6, ta: 31.9, te: 21.8, mr: 19.8, gu: 19.6, kn: 17.4, ml: 23.4 },
+      },
+    ],
+  },
+  {
+    name: "sravaani-1.0",
+    title: "SraVaani 1.0, 430M (ARTPARK, IISc)",
+    languages: ["hi", "bn", "ta", "te", "mr", "gu", "kn", "ml", "or"],
+    licence: "MIT",
+    bytes: 1.7e9,
+    obtain:
+      "ARTPARK-IISc/SraVaani-1.0 at Hugging Face; shruti models add takes .nemo files of TDT models. Not verified: its size, and whether its files fit",
+    errors: [
+      {
+        source: STUDENT,
+        rates: { hi: 9.4, bn: 15.3, ta: 33, te: 21.1, mr: 19.2, gu: 19.5, kn: 18, ml: 19, or: 21.7 },
+      },
+    ],
+  },
+  {
+    name: "indicwhisper",
+    title: "IndicWhisper (AI4Bharat), Whisper medium, one model for each language",
+    languages: ["bn", "gu", "hi", "kn", "ml", "mr", "or", "pa", "sa", "ta", "te", "ur"],
+    licence: "MIT",
+    bytes: 1.53e9,
+    obtain:
+      "the ZIP of the language from the README of AI4Bharat/vistaar; shruti models add FILE.zip --languages CODE",
+    errors: [
+      {
+        source: VISTAAR,
+        rates: {
+          ...{ bn: 20.9, gu: 23.5, hi: 15, kn: 18.6, ml: 22.6, mr: 20.5, or: 32.9, pa: 23.1, ta: 25.2 },
+          ...{ te: 25.4, ur: 19.2 },
+        },
+      },
+      { source: VISTAAR_KATHBATH, rates: { sa: 45.6 } },
+    ],
+  },
+  {
+    name: "large-v3-q5_0",
+    title: "Whisper large-v3 (OpenAI), 5 bits",
+    languages: ["as", "bn", "gu", "hi", "kn", "ml", "mr", "ne", "pa", "sa", "sd", "ta", "te", "ur"],
+    licence: "MIT",
+    bytes: 1.08e9,
+    obtain: "shruti models fetch large-v3-q5_0; shruti models add ggml-large-v3-q5_0.bin",
+    errors: [
+      {
+        source: { ...COLLECTED, doubt: `${COLLECTED.doubt}, nor its weights: 16 bits are likely` },
+        rates: { hi: 17, bn: 50, ta: 18, te: 39, mr: 34, gu: 47, kn: 33, pa: 49, ur: 21 },
+      },
+    ],
+  },
+  fineTune("whisper-hindi-small", "hi", 9.02, 9.67e8),
+  fineTune("whisper-hindi-medium", "hi", 6.82, 3.06e9),
+  fineTune("whisper-hindi-large-v2", "hi", 6.8, 6.17e9),
+  fineTune("whisper-telugu-medium", "te", 9.47, 3.06e9),
+];
