@@ -148,8 +148,8 @@ function toLatin(text: string, language: Language, style: "latin" | "iso15919"):
   const [home] = scripts;
   if (home === "Latin") return text;
   if (style === "iso15919") {
-    // Gurmukhi has two nasal signs, which ISO 15919 writes with two letters.
-    const marked = home === "Gurmukhi" ? text.replaceAll(TIPPI, "ṃ") : text;
+    // Gurmukhi has two nasal signs, and Tamil another sign than a visarga at its place.
+    const marked = text.replaceAll(TIPPI, "ṃ").replaceAll(AYTHAM, "ḵ");
     return iso15919Of(pivotOf(marked, language)).normalize("NFC");
   }
   const loanWords = loanWordsFor(language);
@@ -158,6 +158,7 @@ function toLatin(text: string, language: Language, style: "latin" | "iso15919"):
 }
 
 const TIPPI = "\u0A70";
+const AYTHAM = "\u0B83";
 const WORD = /[\p{L}\p{M}\u200C\u200D]+/gu;
 const loanWordTables = new Map<string, ReadonlyMap<string, string>>();
 
@@ -188,9 +189,18 @@ function toScript(text: string, { code, scripts }: Language, wanted: Script): Co
     return { text: wanted === "Devanagari" ? olChikiToDevanagari(text) : devanagariToOlChiki(text) };
   }
   if (code === "pa") return toScriptOfPunjabi(text, wanted);
-  if (code === "sd") return wanted === "Arabic" ? toArabic(text, SINDHI_ALPHABET) : { text };
+  if (wanted === "Arabic") return toOwnArabic(text, code);
   if (!isBrahmic(home) || !isBrahmic(wanted)) return { text };
   return { text: convertAll(text, wanted, code, home) };
+}
+
+/** Writes the usual letters of Urdu, Kashmiri or Sindhi where a model wrote Devanagari. */
+function toOwnArabic(text: string, language: string): Converted {
+  if (!SCRIPT_PATTERNS.Devanagari.test(text)) return { text };
+  if (language === "sd") return toArabic(text, SINDHI_ALPHABET);
+  return {
+    refusal: "The text is in Devanagari, which does not say which of several Arabic letters is meant.",
+  };
 }
 
 function toScriptOfPunjabi(text: string, wanted: Script): Converted {

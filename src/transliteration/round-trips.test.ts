@@ -196,6 +196,7 @@ describe("what would be guessed is refused with the reason", () => {
     ["ur", "latin", "سب", "Urdu is written in Arabic letters."],
     ["ks", "iso15919", "کٲشُر", "Kashmiri is written in Arabic letters."],
     ["sd", "deva", "سنڌي", "Sindhi is written in Arabic letters."],
+    ["ks", "arab", "कॉशुर", "The text is in Devanagari"],
     ["hi", "arab", "सब", "Hindi is not written in this script."],
     ["hi", "taml", "सब", "does not have all letters of Hindi"],
     ["hi", "guru", "सब", "does not have all letters of Hindi: ऋ"],

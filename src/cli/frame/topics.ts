@@ -11,6 +11,7 @@ import operations from "../../../docs/manual/operations.md" with { type: "text" 
 import proofs from "../../../docs/manual/proofs.md" with { type: "text" };
 import troubleshooting from "../../../docs/manual/troubleshooting.md" with { type: "text" };
 import upgrade from "../../../docs/manual/upgrade.md" with { type: "text" };
+import writtenForm from "../../../docs/manual/written-form.md" with { type: "text" };
 
 /** A page of the manual. The executable contains its text, because the machine may have no network. */
 export type Topic = { name: string; title: string; text: string };
@@ -35,5 +36,6 @@ export const TOPICS: readonly Topic[] = [
   topic("monitoring", monitoring),
   topic("operations", operations),
   topic("proofs", proofs),
+  topic("written-form", writtenForm),
   topic("troubleshooting", troubleshooting),
 ];
