@@ -119,7 +119,8 @@ function contentOf(result: TranscriptionResult, timestamps: Timestamps) {
   };
 }
 
-function segmentBody(segment: Segment, timestamps: Timestamps) {
+/** Makes the body of a segment on the wire. */
+export function segmentBody(segment: Segment, timestamps: Timestamps) {
   const { index, startMs, endMs, text, language, confidence, speaker, channel, words, written, nativeText } =
     segment;
   return {

@@ -1,9 +1,9 @@
 import { AppError } from "../../domain/errors.ts";
 import type { TranscriptionResult as Result } from "../../domain/result.ts";
 import { SUBTITLE_LIMITS, type SubtitleLimits } from "../../domain/subtitles.ts";
-import { nextTurn } from "../../lib/in-slices.ts";
+import { inSlices, nextTurn } from "../../lib/in-slices.ts";
 import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
-import { type Format, resultBody, type TextOptions, textPieces } from "../../pipeline/render.ts";
+import { type Format, resultBody, segmentBody, type TextOptions, textPieces } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { choose } from "./accept.ts";
 import type { ResultQuery, TranscriptionResult } from "./schemas.ts";
@@ -106,7 +106,7 @@ export async function resultResponse(found: Found, wanted: WantedResult): Promis
   await nextTurn();
   const pieces =
     format === "json"
-      ? jsonPieces(toResponse(found))
+      ? jsonPieces(await toResponse(found))
       : textPieces(found.result, format, { ...options, name: id });
   const body = await bytesOfPieces(pieces);
   return new Response(body, {
@@ -118,8 +118,12 @@ export async function resultResponse(found: Found, wanted: WantedResult): Promis
   });
 }
 
-/** docs/interface.md section 2.3 and docs/decisions/transcriptions.md, "Result". */
-function toResponse({ transcription, result }: Found): TranscriptionResult {
+/** docs/interface.md section 2.3 and docs/decisions/transcriptions.md, "Result". A recording of a day has 100,000 words. */
+async function toResponse({ transcription, result }: Found): Promise<TranscriptionResult> {
   const { id, modelId: model, modelVersion: version, mode, timestamps } = transcription;
-  return resultBody({ id, model, version, mode, timestamps }, result);
+  const body = resultBody({ id, model, version, mode, timestamps }, { ...result, segments: [] });
+  const segments = await inSlices(result.segments, (slice) =>
+    slice.map((segment) => segmentBody(segment, timestamps)),
+  );
+  return { ...body, segments };
 }
