@@ -15,15 +15,17 @@ export function* slicesOf<T>(items: readonly T[], size: number): Generator<T[]> 
  * Does work on a long list part by part, so that the event loop does other work in between.
  *
  * @param work receives a part of the list, and returns what becomes of it
+ * @param size items that are worked on without a pause
  * @returns what becomes of all parts, in order
  */
 export async function inSlices<T, R>(
   items: readonly T[],
   work: (slice: readonly T[]) => readonly R[],
+  size = SLICE,
 ): Promise<R[]> {
   const results: R[] = [];
   let isFirst = true;
-  for (const slice of slicesOf(items, SLICE)) {
+  for (const slice of slicesOf(items, size)) {
     if (!isFirst) await nextTurn();
     isFirst = false;
     for (const result of work(slice)) results.push(result);

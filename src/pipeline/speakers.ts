@@ -13,7 +13,7 @@ export type Turn = {
 
 /** A turn that takes less of a segment than this is a back-channel such as "yes", or an inaccuracy of the times. */
 const MIN_TURN_MS = 500;
-/** So is a turn that takes less than this share of a segment. */
+/** So is a turn that takes less than this share of a segment whose words have no times. */
 const MIN_TURN_SHARE = 0.1;
 
 type Share = { startMs: number; endMs: number; speaker: number };
@@ -21,8 +21,8 @@ type Share = { startMs: number; endMs: number; speaker: number };
 /**
  * Labels segments with speakers.
  *
- * A segment belongs to the speaker whose turns overlap it most. Where another speaker has a real part of it (0.5 s and a
- * tenth), the segment is divided at the turns, and its words are divided in proportion to time. A segment that no turn
+ * A segment belongs to the speaker whose turns overlap it most. Where another speaker has a real part of it (0.5 s, and a
+ * tenth where words have no times), the segment is divided at the turns: between words by their times, or in proportion to time. A segment that no turn
  * touches belongs to the nearest turn. Where two speakers talk at once, the time belongs to the turn that began first,
  * so that an interjection does not break a sentence.
  *
@@ -151,8 +151,9 @@ function sharesOf(segment: LooseSegment, turns: OrderedTurns): Share[] {
     return [{ startMs: segment.startMs, endMs: segment.endMs, speaker: nearest(segment, turns) }];
   }
   const length = segment.endMs - segment.startMs;
+  const minShare = segment.words ? 0 : MIN_TURN_SHARE;
   const real = runs.filter(
-    ({ startMs, endMs }) => endMs - startMs >= MIN_TURN_MS && endMs - startMs >= MIN_TURN_SHARE * length,
+    ({ startMs, endMs }) => endMs - startMs >= MIN_TURN_MS && endMs - startMs >= minShare * length,
   );
   const kept = real.length > 0 ? real : [{ startMs: 0, endMs: 1, speaker: longest(runs) }];
   const shares: Share[] = [];

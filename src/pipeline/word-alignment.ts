@@ -1,10 +1,10 @@
 /** Words before a change, and the words that they became. Positions from, and up to without. Neither is empty. */
 export type AlignedGroup = { beforeFrom: number; beforeTo: number; afterFrom: number; afterTo: number };
 
-/** Most pairs of words that are compared. Changes leave most words as they are, so only pairs of near places are. */
-const MAX_PAIRS = 60_000;
-/** How many places further than the difference in number words may have moved. */
-const MOVED = 12;
+/** Most pairs of words of a text before and after a change: the comparison keeps some bytes for each. */
+const MAX_PAIRS = 100_000;
+/** Pairs of near places are compared: words may have moved by this many more places than the difference in number. */
+const MOVED = 4;
 /** Most words that are taken for one that was divided, or that became one. */
 const MOST_TOGETHER = 4;
 /** Letters of a word that are compared. */
@@ -95,8 +95,8 @@ function withNewWords(steps: readonly AlignedGroup[], count: number): AlignedGro
   return [{ beforeFrom: 0, beforeTo: count, afterFrom: 0, afterTo: steps.at(-1)?.afterTo ?? 0 }];
 }
 
-/** How many words a step takes of both sides, and what it costs. */
-type Step = { before: number; after: number; cost: number };
+/** Receives a step: how many words it takes of both sides, and what it costs. */
+type TakeStep = (before: number, after: number, cost: number) => void;
 
 /** Aligns words by the least cost. A step without words before it is new, one without words after it is gone. */
 function alignMiddle(
@@ -105,39 +105,44 @@ function alignMiddle(
   kept: "first" | "last",
 ): AlignedGroup[] | undefined {
   const [rows, columns] = [before.length, after.length];
+  if (rows * columns > MAX_PAIRS) return undefined;
   const reach = Math.abs(rows - columns) + MOVED;
-  if (rows * Math.min(columns, 2 * reach) > MAX_PAIRS) return undefined;
   const [from, to] = [comparableOf(before), comparableOf(after)];
-  const costs = new Float64Array((rows + 1) * (columns + 1)).fill(Number.POSITIVE_INFINITY);
-  const steps: (Step | undefined)[] = new Array(costs.length);
-  const at = (row: number, column: number) => row * (columns + 1) + column;
-  /** The last step decides which of equal words is kept where costs are equal, because the way is read from its end. */
-  const take = (soFar: number, place: number, step: Step) => {
-    const known = costs[place] as number;
-    const keeps = step.before === 1 && step.after === 1;
-    const cost = soFar + step.cost;
-    if (cost > known || (cost === known && keeps !== (kept === "last"))) return;
-    costs[place] = cost;
-    steps[place] = step;
-  };
+  const width = columns + 1;
+  const costs = new Float64Array((rows + 1) * width).fill(Number.POSITIVE_INFINITY);
+  /** For each pair of beginnings how many words the last step has taken of both. */
+  const takenBefore = new Uint8Array(costs.length);
+  const takenAfter = new Uint8Array(costs.length);
   costs[0] = 0;
+  let place = 0;
+  /** The last step decides which of equal words is kept where costs are equal, because the way is read from its end. */
+  const take: TakeStep = (ofBefore, ofAfter, stepCost) => {
+    const next = place + ofBefore * width + ofAfter;
+    const known = costs[next] as number;
+    const cost = (costs[place] as number) + stepCost;
+    const keeps = ofBefore === 1 && ofAfter === 1;
+    if (cost > known || (cost === known && keeps !== (kept === "last"))) return;
+    costs[next] = cost;
+    takenBefore[next] = ofBefore;
+    takenAfter[next] = ofAfter;
+  };
   for (let row = 0; row <= rows; row++) {
     const middle = rows === 0 ? 0 : Math.round((row * columns) / rows);
     for (let column = Math.max(0, middle - reach); column <= Math.min(columns, middle + reach); column++) {
-      const soFar = costs[at(row, column)] as number;
-      for (const step of stepsFrom(from[row], to[column]))
-        take(soFar, at(row + step.before, column + step.after), step);
+      place = row * width + column;
+      stepFrom(from[row], to[column], take);
     }
   }
   const groups: AlignedGroup[] = [];
   for (let [row, column] = [rows, columns]; row > 0 || column > 0; ) {
-    const step = steps[at(row, column)] as Step;
+    const at = row * width + column;
+    const [ofBefore, ofAfter] = [takenBefore[at] as number, takenAfter[at] as number];
     groups.push({
-      ...{ beforeFrom: row - step.before, beforeTo: row },
-      ...{ afterFrom: column - step.after, afterTo: column },
+      ...{ beforeFrom: row - ofBefore, beforeTo: row },
+      ...{ afterFrom: column - ofAfter, afterTo: column },
     });
-    row -= step.before;
-    column -= step.after;
+    row -= ofBefore;
+    column -= ofAfter;
   }
   return groups.reverse();
 }
@@ -161,19 +166,18 @@ function comparableOf(words: readonly string[]): Comparable[] {
   });
 }
 
-function stepsFrom(word: Comparable | undefined, other: Comparable | undefined): Step[] {
-  const steps: Step[] = [];
-  if (word) steps.push({ before: 1, after: 0, cost: word.isMark ? MARK_GONE : GONE });
-  if (other) steps.push({ before: 0, after: 1, cost: other.isMark ? MARK_GONE : GONE });
-  if (!word || !other) return steps;
+function stepFrom(word: Comparable | undefined, other: Comparable | undefined, take: TakeStep): void {
+  if (word) take(1, 0, word.isMark ? MARK_GONE : GONE);
+  if (other) take(0, 1, other.isMark ? MARK_GONE : GONE);
+  if (!word || !other) return;
   const changed = difference(word.text, other.text);
-  const areMarks = word.isMark && other.isMark;
-  steps.push({ before: 1, after: 1, cost: areMarks ? Math.min(changed, MARK_GONE) : changed });
-  for (const [index, text] of word.together.entries())
-    steps.push({ before: index + 2, after: 1, cost: togetherCost(text, index + 2, other.text) });
-  for (const [index, text] of other.together.entries())
-    steps.push({ before: 1, after: index + 2, cost: togetherCost(text, index + 2, word.text) });
-  return steps;
+  take(1, 1, word.isMark && other.isMark ? Math.min(changed, MARK_GONE) : changed);
+  // Words beside it that are joined to it are marks, which have no part in its time.
+  if (changed === 0) return;
+  for (let index = 0; index < word.together.length; index++)
+    take(index + 2, 1, togetherCost(word.together[index] as string, index + 2, other.text));
+  for (let index = 0; index < other.together.length; index++)
+    take(1, index + 2, togetherCost(other.together[index] as string, index + 2, word.text));
 }
 
 /**
