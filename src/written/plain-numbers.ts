@@ -30,8 +30,11 @@ export function percentRule(place: Place, at: number): Match | undefined {
 function percentFirst(place: Place, at: number): Match | undefined {
   const number = follower(place, at + 1) && spokenNumber(place, at + 1);
   if (!number || number.isOrdinal) return undefined;
-  const text = `${figure(number.value, number.decimals, place.grouping)}%${number.ending}`;
-  return { from: at, end: number.end, text, kind: "percent", value: exact(number) };
+  const share =
+    number.ending === "" && follows(place, number.end, "share") ? follower(place, number.end) : undefined;
+  const ending = share ? share.ending : number.ending;
+  const text = `${figure(number.value, number.decimals, place.grouping)}%${ending}`;
+  return { from: at, end: share ? number.end + 1 : number.end, text, kind: "percent", value: exact(number) };
 }
 
 /** Writes fractions: "three by four" is 3/4. Thirds, quarters and halves in words of their own stay. */
@@ -171,6 +174,8 @@ function isWorthFigures(
   const hasArticle = place.words[at]?.roles.has("article") ?? false;
   if (number.isBareScale || (hasArticle && number.end === at + 2))
     return number.value === 100 || isUnit || isTime;
+  // Three quarters alone stay, as half does.
+  if (number.isMixed && number.value < 1) return false;
   if (number.isMixed) return !isAlone || place.words[at]?.parts[0]?.type !== "lead" || isUnit || isTime;
   if (number.value >= 10) return true;
   if (isLabelled(place, at, number) || isInRange(place, number)) return true;

@@ -145,6 +145,8 @@ export const ROLES = [
   "triple",
   "plus",
   "minus",
+  /** What may follow a number that percent is said before: শতকরা দশ ভাগ. */
+  "share",
   /** Between the parts of a fraction: "by", बटा. */
   "over",
   /** Between the ends of a range: "to", से. Both are then written alike. */
