@@ -242,6 +242,11 @@ const speech = fc
       .sort((a, b) => a.startMs - b.startMs);
   });
 
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+/** Divides a text into what readers take for characters. A line that ends within one would give others. */
+const charactersOf = (text: string) =>
+  text.split(/\s+/u).flatMap((word) => Array.from(graphemes.segment(word), ({ segment: one }) => one));
+
 test("all words are shown once and in order, and every limit holds", () => {
   const options = fc.record({
     maxLineCharacters: fc.integer({ min: 10, max: 60 }),
@@ -260,6 +265,9 @@ test("all words are shown once and in order, and every limit holds", () => {
         const alone = cuesOf(own, { ...limits, durationMs });
         expect(squeezed(alone.flatMap(linesOf).join(""))).toBe(
           squeezed(own.map(({ text }) => text).join("")),
+        );
+        expect(alone.flatMap(linesOf).flatMap(charactersOf)).toEqual(
+          own.flatMap(({ text }) => charactersOf(text)),
         );
         for (const [at, { startMs, endMs, lines }] of alone.entries()) {
           expect(endMs).toBeGreaterThan(startMs);
