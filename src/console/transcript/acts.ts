@@ -7,12 +7,13 @@ import type { TranscriptModel } from "./shown-transcript.ts";
 /** Steps back and on by this many seconds. */
 const STEP_SECONDS = 3;
 
-/** Plays a row from its start, and gives it the focus. */
-export function playRow({ rows, player, focused }: TranscriptModel, index: number): void {
+/** Plays a row from its start, or from a time in it, and gives it the focus. */
+export function playRow({ rows, player, focused }: TranscriptModel, index: number, from?: number): void {
   const row = rows.value[index];
   if (!row) return;
   focused.value = index;
-  if (row.start !== undefined) player.value?.playFrom(row.start);
+  const start = from ?? row.start;
+  if (start !== undefined) player.value?.playFrom(start);
 }
 
 /** Goes to a row without playing it. */

@@ -171,7 +171,14 @@ test("whatever a person types, subtitles are valid and have the same text in the
       served,
       fc.array(typed, { minLength: 12, maxLength: 12 }),
       typed,
-      ({ wire, isSeparate }, texts, name) => {
+      ({ wire: { segments: all, ...rest }, isSeparate }, texts, name) => {
+        // With words, one cue may have the text of several segments, and their label once.
+        const segments = all.map(({ words, ...segment }) =>
+          segment.speaker === undefined && segment.channel === undefined && words
+            ? { ...segment, words }
+            : segment,
+        );
+        const wire = { ...rest, segments };
         const from: Edited = {
           ...asWritten(wire, isSeparate),
           textOf: (at) => texts[at] ?? "",

@@ -2,6 +2,7 @@ import type { TranscriptionResult } from "../../http/wire/schemas.ts";
 import { joinedText } from "../../pipeline/joined-text.ts";
 import { textPieces } from "../../pipeline/render.ts";
 import type { Segment } from "./rows.ts";
+import { timedWord, wordsOfText } from "./timed-words.ts";
 
 /** Forms of a download. */
 export const FORMATS = ["srt", "vtt", "text", "json"] as const;
@@ -52,22 +53,22 @@ function editedSegment({ textOf, nameOf }: Edited, segment: Segment): Segment {
   const { index, text: written, speaker } = segment;
   const text = textOf(index);
   return {
-    ...(text === written ? segment : withoutWords(segment)),
-    text: text === written ? text : oneLine(text),
+    ...(text === written ? segment : rewritten(segment, oneLine(text))),
     ...(speaker === undefined ? {} : { speaker: oneLine(nameOf(speaker) ?? "") || speaker }),
   };
 }
 
-/** Words, figures and the text as it was said belong to the text of a segment, so another text has none. */
-function withoutWords({ words: _, written: _written, native_text: _native, ...segment }: Segment): Segment {
-  return segment;
+/** Words that were not touched keep their times. Figures and the text as it was said belong to the text of the server alone. */
+function rewritten(segment: Segment, text: string): Segment {
+  const { words: _, written: _written, native_text: _native, ...rest } = segment;
+  const carried = text === "" ? undefined : wordsOfText(segment, text);
+  const words = carried?.map(({ startMs, endMs, ...word }) => ({
+    ...word,
+    start: Math.round(startMs) / 1000,
+    end: Math.round(endMs) / 1000,
+  }));
+  return { ...rest, text, ...(words ? { words } : {}) };
 }
-
-const timedWord = ({ start, end, ...word }: NonNullable<Segment["words"]>[number]) => ({
-  ...word,
-  startMs: toMs(start),
-  endMs: toMs(end),
-});
 
 const toMs = (seconds: number): number => Math.round(seconds * 1000);
 

@@ -17,7 +17,7 @@ const A_LITTLE_UNSURE = 0.8;
 
 export type Doubt = "none" | "little" | "strong";
 
-export function doubtOf({ confidence }: Segment): Doubt {
+export function doubtOf({ confidence }: Pick<Segment, "confidence">): Doubt {
   if (confidence < UNSURE) return "strong";
   return confidence < A_LITTLE_UNSURE ? "little" : "none";
 }

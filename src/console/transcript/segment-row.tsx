@@ -7,7 +7,7 @@ import { clock, directionOf, length } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { correct, edit, playRow } from "./acts.ts";
 import { doubtOf, type Row, type Segment, spokenOf } from "./rows.ts";
-import { type Match, matchesIn } from "./search.ts";
+import { SegmentText, startOfWord } from "./segment-text.tsx";
 import type { TranscriptModel } from "./shown-transcript.ts";
 
 /** A second click that comes sooner belongs to the first. */
@@ -51,7 +51,7 @@ export function SegmentRow({ model, row, index, count, top, measure, hasWho }: R
     >
       {row.start === undefined ? <span /> : <TimeButton {...{ model, index, isFocused }} start={row.start} />}
       {row.kind === "segment" ? (
-        <SegmentBody {...{ model, index, isFocused, hasWho }} segment={row.segment} />
+        <SegmentBody {...{ model, index, isFocused, isHeard, hasWho }} segment={row.segment} />
       ) : (
         <MissingWords row={row} />
       )}
@@ -104,10 +104,11 @@ type BodyProps = {
   segment: Segment;
   index: number;
   isFocused: boolean;
+  isHeard: boolean;
   hasWho: boolean;
 };
 
-function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
+function SegmentBody({ model, segment, index, isFocused, isHeard, hasWho }: BodyProps) {
   const t = words.value.transcript;
   const text = model.textOf(segment.index);
   const isCorrected = model.corrections.all.value.has(segment.index);
@@ -124,10 +125,10 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
     edit(model, index, segment.index);
   };
   // The first click of two begins no sound.
-  const play = (clicks: number) => {
+  const play = (clicks: number, from: number | undefined) => {
     clearTimeout(click.current);
     model.focused.value = index;
-    if (clicks <= 1) click.current = setTimeout(() => playRow(model, index), DOUBLE_CLICK_MS);
+    if (clicks <= 1) click.current = setTimeout(() => playRow(model, index, from), DOUBLE_CLICK_MS);
   };
   return (
     <div class="segment-body">
@@ -137,19 +138,21 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
       ) : (
         <div class="segment-line">
           <p
-            class={`segment-text doubt-${doubt}`}
+            class={`segment-text ${segment.words ? "with-words" : `doubt-${doubt}`}`}
             dir={directionOf(segment.language, text)}
             lang={segment.language}
             tabIndex={isFocused ? 0 : -1}
             onDblClick={open}
-            onClick={({ detail }) => getSelection()?.isCollapsed !== false && play(detail)}
+            onClick={({ detail, target }) =>
+              getSelection()?.isCollapsed !== false && play(detail, startOfWord(target))
+            }
             onKeyDown={(event) => {
               if (event.key !== "Enter") return;
               event.preventDefault();
               open();
             }}
           >
-            {text === "" ? <Emptied /> : <Marked text={text} query={model.query.value} />}
+            {text === "" ? <Emptied /> : <SegmentText {...{ model, segment, text, isHeard, isCorrected }} />}
             {doubt === "strong" && <span class="unseen"> ({t.unsure})</span>}
           </p>
           {doubt === "strong" && (
@@ -206,24 +209,6 @@ function Emptied() {
     <span class="muted" lang={interfaceLanguage.value}>
       {words.value.transcript.emptied}
     </span>
-  );
-}
-
-/** A text with the matches of the search marked. */
-function Marked({ text, query }: { text: string; query: string }) {
-  const matches = matchesIn(text, query);
-  if (matches.length === 0) return <>{text}</>;
-  const parts = matches.map(({ start, end }: Match, index) => (
-    <>
-      {text.slice(matches[index - 1]?.end ?? 0, start)}
-      <mark>{text.slice(start, end)}</mark>
-    </>
-  ));
-  return (
-    <>
-      {parts}
-      {text.slice(matches.at(-1)?.end)}
-    </>
   );
 }
 

@@ -69,6 +69,18 @@ describe("choices", () => {
       ...{ diarization: false, model: "ctc" },
     });
   });
+
+  test("ask for words with times where the model has them", () => {
+    const [first, ...others] = MODELS;
+    if (!first) throw new Error("no model");
+    const timed = {
+      ...first,
+      capabilities: { ...first.capabilities, "timestamps.word": "available" as const },
+    };
+    const choices = { ...CHOICES, model: first.id };
+    expect(requestOf("up_1", choices, [timed, ...others])).toMatchObject({ timestamps: "word" });
+    expect(requestOf("up_1", choices, [first, ...others]).timestamps).toBeUndefined();
+  });
 });
 
 test("the price is that of the ledger: whole paise, rounded up, for each channel", () => {

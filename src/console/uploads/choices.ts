@@ -91,7 +91,11 @@ export function priceOf(pricePaisePerHour: number, seconds: number, channels: nu
 }
 
 /** The body of the request that starts a transcription. */
-export function requestOf(uploadId: string, choices: Choices): TranscriptionCreate {
+export function requestOf(
+  uploadId: string,
+  choices: Choices,
+  models: readonly Model[] = [],
+): TranscriptionCreate {
   const { language, mode, model, isDiarized, speakers, channelMode, numerals, script } = choices;
   return {
     audio: { upload_id: uploadId },
@@ -103,5 +107,6 @@ export function requestOf(uploadId: string, choices: Choices): TranscriptionCrea
     // A server that does not offer them does not know the fields.
     ...(numerals === "written" ? { numerals } : {}),
     ...(script === undefined || script === "native" ? {} : { script }),
+    ...(can(modelFor(models, choices), "timestamps.word") ? { timestamps: "word" } : {}),
   };
 }

@@ -398,7 +398,7 @@ export async function startTranscription(id: string): Promise<void> {
   try {
     const request = {
       method: "POST",
-      body: requestOf(item.uploadId, item.choices),
+      body: requestOf(item.uploadId, item.choices, models.value),
       headers: { "idempotency-key": `console-${item.uploadId}` },
     };
     const answer = await patientlyFor(id, () => askWithKey("v1/transcriptions", request));

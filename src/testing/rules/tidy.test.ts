@@ -104,14 +104,15 @@ describe("tidy", () => {
     expect(circlesOf([...pairs("a b c d b"), ...pairs("d e")])).toEqual([["b", "c", "d"]]);
   });
 
-  test("the console loads nothing of the program but what renders a result", () => {
+  test("the console loads nothing of the program but what renders a result, and words with times", () => {
     const loaded = loadedBy("console/main.tsx");
     expect(loaded.filter((path) => !path.startsWith("console/")).sort()).toEqual([
       "domain/subtitles.ts",
       ...["lib/in-slices.ts", "lib/subtitle-text.ts", "lib/text-pieces.ts", "lib/time.ts"],
       ...["pipeline/ctm.ts", "pipeline/cues.ts", "pipeline/divide-text.ts", "pipeline/joined-text.ts"],
       ...["pipeline/render.ts", "pipeline/sentence-ends.ts", "pipeline/subtitle-lines.ts"],
-      ...["pipeline/subtitle-words.ts", "pipeline/subtitles.ts"],
+      ...["pipeline/subtitle-words.ts", "pipeline/subtitles.ts", "pipeline/timed-words.ts"],
+      ...["pipeline/word-alignment.ts", "pipeline/word-spans.ts"],
     ]);
     expect(loaded).toContain("console/session.ts");
   });
