@@ -190,7 +190,7 @@ function isLabelled(place: Place, at: number, number: SpokenNumber): boolean {
   const isName = before.roles.has("label") || before.roles.has("house");
   const isNamedNumber = before.roles.has("code_cue") && precedes(place, at - 1, 1, "label", "house");
   if (isNamedNumber && follower(place, at - 1)) return true;
-  // "In the room five boys sat", "he is number one": these count, or are words of another sense, such as दो for "give".
+  // "In the yard five boys sat", "he is number one": these count, or are words of another sense, such as दो for "give".
   const isOther =
     precedes(place, at - 1, 1, "determiner") || (place.words[at]?.roles.has("doubtful") ?? false);
   return isName && !isOther && (number.value !== 1 || !before.roles.has("code_cue"));

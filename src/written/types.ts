@@ -170,9 +170,9 @@ export const ROLES = [
   "zero",
   /** A number only beside other number words, such as "hundreds". The word alone stays. */
   "company",
-  /** A number word with another sense, which no label such as "room" makes a number: दो is "give", एक is "a". */
+  /** A number word with another sense, which no label such as "page" makes a number: दो is "give", एक is "a". */
   "doubtful",
-  /** A word that makes a noun of what follows: "the", "my". No number of a label follows "the room". */
+  /** A word that makes a noun of what follows: "the", "my". No number of a label follows "the page". */
   "determiner",
 ] as const;
 export type Role = (typeof ROLES)[number];

@@ -155,11 +155,7 @@ function SegmentBody({ model, segment, index, isFocused, isHeard, hasWho }: Body
             {text === "" ? <Emptied /> : <SegmentText {...{ model, segment, text, isHeard, isCorrected }} />}
             {doubt === "strong" && <span class="unseen"> ({t.unsure})</span>}
           </p>
-          {doubt === "strong" && (
-            <span class="tag tag-unsure" title={t.unsureHelp} aria-hidden="true">
-              {t.unsure}
-            </span>
-          )}
+          {doubt === "strong" && <UnsureTag />}
           {isCorrected && <span class="tag">{t.edited}</span>}
           {(isFocused || isAtHand.value) && (
             <button
@@ -188,6 +184,16 @@ function Spoken({ segment }: { segment: Segment }) {
     <p class="muted small" dir={directionOf(segment.language, spoken)} lang={segment.language}>
       {spoken}
     </p>
+  );
+}
+
+/** Says that a text is doubtful. For those who do not see it, the text itself says so. */
+function UnsureTag() {
+  const { unsure, unsureHelp } = words.value.transcript;
+  return (
+    <span class="tag tag-unsure" title={unsureHelp} aria-hidden="true">
+      {unsure}
+    </span>
   );
 }
 
