@@ -2,12 +2,14 @@ import { fchmodSync, openSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { freeBytesOf } from "../lib/disk-space.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { isGgufFile } from "../lib/gguf-file.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { inheritRights } from "../lib/rights.ts";
 import { unpackCheckpoint } from "./archive.ts";
 import { type ConvertOptions, convertFolder, convertModel, type Imported } from "./convert.ts";
 import { ImportError } from "./import-error.ts";
 import { convertNemo } from "./nemo/convert.ts";
+import { requantiseTdt } from "./nemo/requantise.ts";
 import { openOpenAiCheckpoint } from "./openai-checkpoint.ts";
 import type { ImportReply, ImportRequest } from "./protocol.ts";
 import { requantise } from "./requantise.ts";
@@ -72,7 +74,8 @@ export async function importModel(
   if (kind === "folder") return convertFolder({ path: source }, options);
   const file = openSource({ path: dirname(source) }, basename(source));
   try {
-    if (kind === "ggml") return await requantise(file, options);
+    if (kind === "ggml")
+      return isGgufFile(source) ? requantiseTdt(file, source, options) : await requantise(file, options);
     if (kind === "nemo") return await convertNemo(file, { into: scratch, requireSpace }, options);
     if (kind === "openai") return await convertModel(await openOpenAiCheckpoint(file), options);
     const folder = await unpackCheckpoint(file, {

@@ -8,7 +8,7 @@ export const IMPORT_COMMAND = "import-worker";
 export type ImportRequest = {
   /**
    * A folder of transformers or CTranslate2, or a ZIP with one; a checkpoint of OpenAI's own program; a `.nemo` file; or a
-   * ggml file with f16 weights.
+   * file of a model with f16 weights, to make smaller ones of them.
    */
   kind: "folder" | "zip" | "openai" | "nemo" | "ggml";
   /** Absolute path. */

@@ -130,7 +130,7 @@ export function openModelFile(path: string, options: SourceOptions): FoundSource
   const source = openGiven(found);
   const { quantise } = options;
   if (quantise === undefined || !found.family.canQuantise) return source;
-  const importing = importSource(source.kind, "ggml", path, { ...options, quantise });
+  const importing = importSource(source.kind, "ggml", path, { ...options, quantise }, found.family);
   const name = nameWithType(source.name, quantise);
   return {
     ...importing,

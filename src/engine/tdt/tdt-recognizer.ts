@@ -43,7 +43,8 @@ export function openTdtRecognizer(
       const path = fileOf(files, "weights");
       const info = checkTdtFile(path);
       const model = await addon.loadTdt(path);
-      await addon.runTdt(model, noise(TRIAL_SECONDS * SAMPLE_RATE_HZ), { threads: 1, niceness: 0 }).promise;
+      await addon.runTdt(model, noise(TRIAL_SECONDS * SAMPLE_RATE_HZ), { groups: 0, threads: 1, niceness: 0 })
+        .promise;
       return recognizerOf(addon, model, info);
     },
   };
@@ -52,9 +53,17 @@ export function openTdtRecognizer(
 function recognizerOf(addon: TdtAddon, model: TdtHandle, info: TdtModelInfo): LoadedRecognizer {
   return {
     device: "cpu",
-    recognize: async (samples, settings, { signal, threads, niceness = 0 }) => {
+    recognize: async (
+      samples,
+      settings,
+      { signal, threads, threadGroups = 0, groupThreads = 1, niceness = 0 },
+    ) => {
       signal.throwIfAborted();
-      const run = addon.runTdt(model, longEnough(samples), { threads, niceness });
+      const run = addon.runTdt(model, longEnough(samples), {
+        groups: threadGroups,
+        threads: threadGroups > 0 ? groupThreads : threads,
+        niceness,
+      });
       const unwatch = onAbort(signal, () => run.abort());
       try {
         const found = await run.promise;

@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { checkTdtFile } from "../../families/tdt/model-file.ts";
 import { extractNativeFiles } from "../../native/native-files.ts";
 import type { NativeTdtTokens, TdtHandle } from "../../native/whisper/whisper-addon.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import { makeNemoTensors, NEMO_MODELS } from "../../testing/makers/nemo-maker.ts";
 import { writeTdtModel } from "../../testing/makers/tdt-model.ts";
 import { tinyRecordings } from "../../testing/makers/tiny-ctc.ts";
 import { recognizePlainly } from "../../testing/reference-tdt/reference.ts";
 import { openGgml } from "../whisper/whisper.ts";
+import { openTdtRecognizer } from "./tdt-recognizer.ts";
 import { spelledTokens } from "./tdt-text.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-tdt-"));
@@ -51,7 +53,7 @@ describe.each(NAMES.map((name) => ({ name })))("a generated model of the shape $
     const tensors = makeNemoTensors(model);
     for (const { samples } of sounds) {
       const expected = recognizePlainly(model, tensors, samples);
-      const found = await addon.runTdt(handle, samples, { threads: 2, niceness: 0 }).promise;
+      const found = await addon.runTdt(handle, samples, { groups: 0, threads: 2, niceness: 0 }).promise;
       expect(found.frames).toBe(expected.frames);
       expect(expected.tokens.length).toBeGreaterThan(5);
       expect(listed(found)).toEqual(
@@ -65,10 +67,53 @@ describe.each(NAMES.map((name) => ({ name })))("a generated model of the shape $
 
   test("writes the same with other threads, and beside other chunks", async () => {
     const runs = [...sounds, ...sounds, ...sounds].map(
-      ({ samples }, n) => addon.runTdt(handle, samples, { threads: 1 + (n % 2), niceness: 0 }).promise,
+      ({ samples }, n) =>
+        addon.runTdt(handle, samples, { groups: 0, threads: 1 + (n % 2), niceness: 0 }).promise,
     );
     const found = (await Promise.all(runs)).map(listed);
     for (const [n, tokens] of found.entries()) expect(tokens).toEqual(found[n % sounds.length] ?? []);
+  }, 60_000);
+});
+
+describe("chunks that take part in one computation", () => {
+  // Pieces of different lengths, so that the shorter ones are filled up.
+  const pieces = Array.from({ length: 9 }, (_, n) =>
+    (sounds[n % 2]?.samples ?? new Float32Array()).subarray(0, 8_000 + 2_400 * n),
+  );
+  const shared = { groups: 1, threads: 1, niceness: 0 };
+
+  test.each(NAMES)(
+    "have the tokens that they have alone, with the model of the shape %s",
+    async (name) => {
+      const handle = await load(name);
+      const alone = [];
+      for (const piece of pieces)
+        alone.push(listed(await addon.runTdt(handle, piece, { ...shared, groups: 0 }).promise));
+      expect(alone.flat().length).toBeGreaterThan(20);
+      const together = await Promise.all(pieces.map((piece) => addon.runTdt(handle, piece, shared).promise));
+      expect(together.map(listed)).toEqual(alone);
+    },
+    60_000,
+  );
+
+  test("continue when one of them is aborted, whoever computes", async () => {
+    const handle = await load("rnnt");
+    const expected = listed(await addon.runTdt(handle, pieces[3] ?? new Float32Array(), shared).promise);
+    for (let round = 0; round < pieces.length; round++) {
+      const runs = pieces.map(() => addon.runTdt(handle, pieces[3] ?? new Float32Array(), shared));
+      await Bun.sleep(round * 3);
+      runs[round]?.abort();
+      const found = await Promise.all(
+        runs.map((run) =>
+          run.promise.then(listed).catch((error: Error) => {
+            if (error.name !== "AbortError") throw error;
+            return "aborted";
+          }),
+        ),
+      );
+      for (const [n, tokens] of found.entries())
+        if (n !== round || tokens !== "aborted") expect(tokens).toEqual(expected);
+    }
   }, 60_000);
 });
 
@@ -79,7 +124,8 @@ test("smaller weights give nearly the same probabilities", async () => {
   const [small, large] = await Promise.all([addon.loadTdt(path), load("parakeet")]);
   const [sound] = sounds;
   const run = (handle: TdtHandle) =>
-    addon.runTdt(handle, sound?.samples ?? new Float32Array(), { threads: 1, niceness: 0 }).promise;
+    addon.runTdt(handle, sound?.samples ?? new Float32Array(), { groups: 0, threads: 1, niceness: 0 })
+      .promise;
   const [found, expected] = await Promise.all([run(small), run(large)]);
   expect(Array.from(found.ids)).toEqual(Array.from(expected.ids));
   for (const [n, probability] of expected.probabilities.entries())
@@ -88,14 +134,48 @@ test("smaller weights give nearly the same probabilities", async () => {
 
 test("audio that is empty, too short or no numbers is refused, and an abort rejects", async () => {
   const handle = await load("rnnt");
-  const run = (samples: Float32Array) => addon.runTdt(handle, samples, { threads: 1, niceness: 0 });
+  const run = (samples: Float32Array) =>
+    addon.runTdt(handle, samples, { groups: 0, threads: 1, niceness: 0 });
   expect(() => run(new Float32Array())).toThrow("empty");
   expect(() => run(new Float32Array(159))).toThrow("shorter than a frame");
   expect(() => run(new Float32Array(1_600).fill(Number.NaN))).toThrow("no number");
-  expect(() => addon.runTdt({} as TdtHandle, new Float32Array(160), { threads: 1, niceness: 0 })).toThrow();
+  expect(() =>
+    addon.runTdt({} as TdtHandle, new Float32Array(160), { groups: 0, threads: 1, niceness: 0 }),
+  ).toThrow();
   const long = run(new Float32Array(16_000 * 120));
   long.abort();
   expect(await long.promise.catch((error: Error) => error.name)).toBe("AbortError");
+}, 60_000);
+
+test("segments have words with the times of their tokens, where they are asked for", async () => {
+  const path = join(folder, "sure.gguf");
+  await writeTdtModel("sure", path);
+  const native = await extractNativeFiles(folder);
+  const code = { backendDirs: [], avoidedVariants: [], engine: engineOptions() };
+  const loaded = await openTdtRecognizer(native, code).load({ weights: path }, "cpu");
+  const samples = sounds[0]?.samples ?? new Float32Array();
+  const { tokens } = recognizePlainly(NEMO_MODELS.sure, makeNemoTensors(NEMO_MODELS.sure), samples);
+  const run = { threads: 1, signal: new AbortController().signal };
+  const plain = await loaded.recognize(samples, { language: "en" }, run);
+  const { segments } = await loaded.recognize(samples, { language: "en", words: true }, run);
+  const text = tokens
+    .map(({ id }) => NEMO_MODELS.sure.tokens[id])
+    .join("")
+    .replaceAll("▁", " ");
+  expect(segments.map((segment) => segment.text).join(" ")).toBe(text.trim());
+  expect(plain.segments.every(({ words }) => words === undefined)).toBe(true);
+  const words = segments.flatMap((segment) => segment.words ?? []);
+  expect(words.map((word) => word.text).join(" ")).toBe(text.trim());
+  const firsts = tokens.filter(({ id }, n) => n === 0 || NEMO_MODELS.sure.tokens[id]?.startsWith("▁"));
+  expect(words.map(({ startMs }) => startMs)).toEqual(firsts.map(({ frame }) => frame * 80));
+  for (const [n, { startMs, endMs, confidence }] of words.entries()) {
+    expect(endMs).toBeGreaterThan(startMs);
+    expect(endMs).toBeLessThanOrEqual(words[n + 1]?.startMs ?? samples.length / 16);
+    expect(confidence).toBeGreaterThan(0.9);
+  }
+  await expect(openTdtRecognizer(native, code).load({ weights: path }, "cuda")).rejects.toThrow(
+    "on the processor",
+  );
 }, 60_000);
 
 describe("tokens become words", () => {

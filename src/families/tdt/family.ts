@@ -24,7 +24,7 @@ export const nemoTdtFamily: ModelFamily = {
   engine: "ggml-tdt",
   keys: { tuning: "tdt", decoding: {}, languages: {} },
   mayUseGpu: false,
-  canQuantise: false,
+  canQuantise: true,
   imports: /\.nemo$/i,
   canTimeWords: () => true,
   given: givenGguf,

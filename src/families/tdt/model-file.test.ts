@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { GgufValue } from "../../lib/gguf-file.ts";
 import { readGgufFile } from "../../lib/gguf-file.ts";
 import { ggufHead } from "../../model-import/gguf-head.ts";
+import { engineOptions } from "../../testing/kits/test-config.ts";
 import { writeTdtModel } from "../../testing/makers/tdt-model.ts";
 import { FAMILIES } from "../families.ts";
 import { checkTdtFile } from "./model-file.ts";
@@ -59,8 +60,10 @@ describe("the file of a TDT model", () => {
   test("says what a chunk needs, and which languages it has", () => {
     const family = FAMILIES.of("nemo_tdt");
     const files = { weights: path };
-    const machine = { engine: {} as never, processorFlags: new Set<string>() };
-    expect(family.needs(files, machine).stateBytes).toBeGreaterThan(16 * 1024 ** 2);
+    const machine = { engine: engineOptions(), processorFlags: new Set<string>() };
+    const { encoderBytes, sharing } = family.needs(files, machine);
+    expect(encoderBytes).toBeGreaterThan(16 * 1024 ** 2);
+    expect(sharing).toEqual({ onProcessor: true, onGpu: false });
     expect(family.needs({ weights: join(folder, "none") }, machine)).toEqual({});
     expect(() => family.describe(files, {})).toThrow("give each one with --language");
     expect(family.describe(files, { languages: [{ code: "hi" }] })).toEqual({

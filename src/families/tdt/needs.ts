@@ -1,9 +1,10 @@
 import type { ModelFiles } from "../../domain/model.ts";
-import type { ModelNeeds } from "../contract.ts";
+import type { FamilyMachine, ModelNeeds } from "../contract.ts";
 import { checkTdtFile } from "./model-file.ts";
 
-/** Frames of the features of the longest chunk, of 10 ms each. */
-const FRAMES = 2_000;
+/** Most frames of features that are encoded at once, and those of the longest chunk (kEncodedFrames in src/native/tdt/tdt-model.cc). */
+const FRAMES = 3_000;
+const CHUNK_FRAMES = 2_000;
 /** Results of layers that live at the same time: rows of the inner width, beside some of the width. */
 const INNER_ROWS = 2;
 const WIDTH_ROWS = 6;
@@ -11,17 +12,27 @@ const WIDTH_ROWS = 6;
 const SCORES = 4;
 const FLOAT_BYTES = 4;
 const FIXED_BYTES = 16 * 1024 ** 2;
+/** Features of a chunk, its encoded frames and its samples. */
+const CHUNK_BYTES = 4 * 1024 ** 2;
 
-/** Returns the most memory that a chunk needs beside the weights; nothing where the file cannot be read. */
-export function tdtNeeds({ weights }: ModelFiles): Omit<ModelNeeds, "bytes"> {
+/**
+ * Says what a model needs beside its weights; nothing where the file cannot be read. Chunks take part in one computation for
+ * each core, so each core needs the memory of the encoder once.
+ */
+export function tdtNeeds({ weights }: ModelFiles, { engine }: FamilyMachine): Omit<ModelNeeds, "bytes"> {
   if (weights === undefined) return {};
   try {
     const { mels, channels, factor, width, inner, heads } = checkTdtFile(weights).shape;
     // The first convolution leaves half of the frames and half of the bands; two results of it live at the same time.
     const convolution = 2 * (FRAMES / 2) * Math.ceil(mels / 2) * channels;
     const frames = FRAMES / factor;
-    const layer = frames * (INNER_ROWS * inner + WIDTH_ROWS * width) + SCORES * heads * frames * frames;
-    return { stateBytes: Math.max(convolution, layer) * FLOAT_BYTES + FIXED_BYTES };
+    const scores = SCORES * heads * frames * (CHUNK_FRAMES / factor);
+    const layer = frames * (INNER_ROWS * inner + WIDTH_ROWS * width) + scores;
+    return {
+      stateBytes: CHUNK_BYTES,
+      encoderBytes: Math.max(convolution, layer) * FLOAT_BYTES + FIXED_BYTES,
+      sharing: { onProcessor: engine.shared_steps !== "never", onGpu: false },
+    };
   } catch {
     return {};
   }

@@ -9,7 +9,7 @@ import type { WeightType } from "../quantise.ts";
 import type { SourceFile } from "../source-file.ts";
 import { readTorchFile } from "../torch-file.ts";
 import { openNemoArchive, type Unpacking } from "./archive.ts";
-import { type NemoConfig, readNemoConfig } from "./config.ts";
+import { readNemoConfig } from "./config.ts";
 import { type FoundTensor, findTensors, isNeeded, shapeOf } from "./tensors.ts";
 import { type NemoTokens, readNemoTokens } from "./tokens.ts";
 import { valuesOf } from "./values.ts";
@@ -38,7 +38,7 @@ export async function convertNemo(
     checkShape(shape);
     const texts = readNemoTokens(config, archive.files, shape.tokens);
     const list = findTensors(found, shape);
-    return write(list, headOf(shape, config, texts, options.type), shape, file, options);
+    return write(list, headValues(shape, texts, options.type), shape, file, options);
   } finally {
     archive.close();
   }
@@ -55,9 +55,9 @@ function checkShape({ layers, predictionLayers, durations }: TdtShape): void {
   if (durations.length > 64) throw new ImportError(CONFIG, `the model has ${durations.length} durations`);
 }
 
-function headOf(
+/** Returns what the head of a model's file says. */
+export function headValues(
   shape: TdtShape,
-  _config: NemoConfig,
   { tokens, languages }: NemoTokens,
   type: WeightType,
 ): Map<string, GgufValue> {

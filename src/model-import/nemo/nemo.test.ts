@@ -48,7 +48,7 @@ describe("a .nemo file", () => {
       const bytes = makeNemo(makeNemoConfig(model), makeNemoTensors(model));
       const imported = await convert(bytes);
       const { shape, tokens, weights } = checkTdtFile(imported.output);
-      const { tokenizer, tokens: _tokens, seed, xscaling, ...sizes } = model;
+      const { tokenizer, tokens: _tokens, seed, sharpness, xscaling, ...sizes } = model;
       expect(shape).toEqual({
         ...sizes,
         scalesInput: xscaling,
@@ -79,6 +79,30 @@ describe("a .nemo file", () => {
       const { output, bytes } = await convert(makeNemo(config(), TENSORS), type);
       expect(checkTdtFile(output).weights).toBe(type);
       expect(bytes).toBeLessThan((await convert(makeNemo(config(), TENSORS))).bytes);
+    }
+  });
+
+  test("whose weights are made smaller later becomes the same", async () => {
+    for (const [model, type] of [
+      [MODEL, "q8_0"],
+      [NEMO_MODELS.rnnt, "q5_1"],
+    ] as const) {
+      const bytes = makeNemo(makeNemoConfig(model), makeNemoTensors(model));
+      const [large, small] = [await convert(bytes), await convert(bytes, type)];
+      const output = `${large.output}.small`;
+      const request = {
+        kind: "ggml",
+        source: large.output,
+        type,
+        output,
+        scratch: folder,
+        reserveBytes: 0,
+      } as const;
+      const made = await importModel(request, () => {});
+      expect(made.sha256).toBe(small.sha256);
+      expect(made.size).toBe(small.size);
+      const again = importModel({ ...request, source: output, output: `${output}.again` }, () => {});
+      expect(await again.catch((error: Error) => error.message)).toContain("its weights are not f16");
     }
   });
 

@@ -28,7 +28,7 @@ const TDT_SOURCES = ["tdt", "onnx/spectrum.c", "onnx/spectrum.h"].map((name) =>
   join(import.meta.dirname, "..", name),
 );
 const PEERS_PROJECT = join(import.meta.dirname, "../../../scripts/bench/whisper-peers");
-const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
+const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize", "parakeet-cli"];
 
 /** Without git ggml's build does not put the commit of this repository into its libraries. */
 const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
@@ -110,10 +110,10 @@ function libraryInputs(toolchain: Toolchain, targets: string[]): BuildInput[] {
 }
 
 /**
- * Builds whisper.cpp's own `whisper-cli`, `whisper-server` and `whisper-quantize` from the same source, static and
+ * Builds whisper.cpp's own `whisper-cli`, `whisper-server`, `whisper-quantize` and `parakeet-cli` from the same source, static and
  * for this machine's processor: what the benchmarks compare with. No part of what ships.
  *
- * @returns a folder with the three programs
+ * @returns a folder with the four programs
  */
 export async function buildWhisperPeers(): Promise<string> {
   requirePatches();
@@ -125,7 +125,7 @@ export async function buildWhisperPeers(): Promise<string> {
     { path: PEERS_PROJECT },
   ];
   return cachedBuild("whisper-peers", inputs, (outDir) =>
-    buildInto(toolchain, outDir, PEERS_PROJECT, [], PEERS, /^whisper-(cli|server|quantize)$/),
+    buildInto(toolchain, outDir, PEERS_PROJECT, [], PEERS, /^(?:whisper-(?:cli|server|quantize)|parakeet-cli)$/),
   );
 }
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,52 +9,13 @@
 #include "compute-scope.h"
 #include "js-params.h"
 #include "niceness.h"
-#include "tdt-decoder.h"
-#include "tdt-encoder.h"
 #include "tdt-features.h"
-#include "tdt-weights.h"
+#include "tdt-model.h"
 #include "transcription-params.h"
 
 namespace {
 
 constexpr int kMostThreads = 256;
-
-/** What one running chunk needs besides the weights. It is kept for later chunks. */
-struct TdtSlot {
-    explicit TdtSlot(const TdtWeights& weights) : encoder(weights, computer), decoder(weights, computer) {}
-    TdtComputer computer;
-    TdtEncoder  encoder;
-    TdtDecoder  decoder;
-};
-
-/** Loaded weights, shared by the JavaScript object and every running chunk. The last of them frees them. */
-class TdtModel {
-   public:
-    explicit TdtModel(const std::string& path) : weights(path) {}
-
-    std::unique_ptr<TdtSlot> TakeSlot() {
-        {
-            std::lock_guard<std::mutex> lock(mutex);
-            if (!idle.empty()) {
-                std::unique_ptr<TdtSlot> slot = std::move(idle.back());
-                idle.pop_back();
-                return slot;
-            }
-        }
-        return std::make_unique<TdtSlot>(weights);
-    }
-
-    void GiveSlot(std::unique_ptr<TdtSlot> slot) {
-        std::lock_guard<std::mutex> lock(mutex);
-        idle.push_back(std::move(slot));
-    }
-
-    const TdtWeights weights;
-
-   private:
-    std::mutex                            mutex;
-    std::vector<std::unique_ptr<TdtSlot>> idle;
-};
 
 using TdtHandle = std::shared_ptr<TdtModel>;
 
@@ -79,34 +39,28 @@ class TdtLoad : public PromiseWorker {
 
 class TdtRun : public PromiseWorker {
    public:
-    TdtRun(Napi::Env env, TdtHandle model, std::vector<float> samples, int threads, int niceness)
-        : PromiseWorker(env),
-          model(std::move(model)),
-          samples(std::move(samples)),
-          threads(threads),
-          niceness(niceness) {}
+    TdtRun(Napi::Env env, TdtHandle model, std::vector<float> samples, TdtModel::Terms of)
+        : PromiseWorker(env), model(std::move(model)), samples(std::move(samples)), terms(of) {
+        terms.is_stopped = IsStopped;
+        terms.data = this;
+    }
 
     void Cancel() override { cancelled.store(true, std::memory_order_relaxed); }
 
    protected:
     void Execute() override {
         ThrowIfStopped();
-        BeNicer(niceness);
-        const TdtWeights&        weights = model->weights;
-        const std::vector<float> features = TdtFeatures(samples, weights.window, weights.filters);
+        BeNicer(terms.niceness);
+        const TdtWeights& weights = model->weights;
+        sound->features = TdtFeatures(samples, weights.window, weights.filters);
         ThrowIfStopped();
-        std::unique_ptr<TdtSlot> slot = model->TakeSlot();
-        ComputeScope             scope(IsStopped, this);
-        slot->computer.SetThreads(threads, niceness);
-        const TdtEncoder::Encoded encoded = slot->encoder.Encode({features}, scope).front();
-        frames = encoded.count;
-        tokens = slot->decoder.Decode(encoded, scope);
-        model->GiveSlot(std::move(slot));
+        model->Recognize(sound, terms);
         model.reset();
     }
 
     void OnOK() override {
         Napi::Env          env = Env();
+        const auto&        tokens = sound->tokens;
         const size_t       count = tokens.size();
         Napi::Int32Array   ids = Napi::Int32Array::New(env, count);
         Napi::Int32Array   starts = Napi::Int32Array::New(env, count);
@@ -119,7 +73,7 @@ class TdtRun : public PromiseWorker {
             probabilities[n] = tokens[n].probability;
         }
         Napi::Object result = Napi::Object::New(env);
-        result.Set("frames", Napi::Number::New(env, frames));
+        result.Set("frames", Napi::Number::New(env, sound->frames));
         result.Set("ids", ids);
         result.Set("starts", starts);
         result.Set("durations", durations);
@@ -135,12 +89,11 @@ class TdtRun : public PromiseWorker {
         if (cancelled.load()) throw BindingError(ErrorKind::kAbort, "the transcription was aborted");
     }
 
-    TdtHandle                model;
-    const std::vector<float> samples;
-    const int                threads, niceness;
-    std::atomic<bool>        cancelled{false};
-    int                      frames = 0;
-    std::vector<TdtToken>    tokens;
+    TdtHandle                       model;
+    const std::vector<float>        samples;
+    TdtModel::Terms                 terms;
+    std::atomic<bool>               cancelled{false};
+    const std::shared_ptr<TdtSound> sound = std::make_shared<TdtSound>();
 };
 
 Napi::Value LoadTdt(const Napi::CallbackInfo& info) {
@@ -152,17 +105,24 @@ Napi::Value LoadTdt(const Napi::CallbackInfo& info) {
     return task->Promise();
 }
 
+TdtModel::Terms ReadTerms(const Napi::Object& params) {
+    TdtModel::Terms terms = {};
+    terms.groups = IntegerParam(params, "groups", 0, kMostThreads);
+    terms.threads = IntegerParam(params, "threads", 1, kMostThreads);
+    terms.niceness = IntegerParam(params, "niceness", 0, kMaxNiceness);
+    return terms;
+}
+
 Napi::Value RunTdt(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     if (info.Length() != 3 || !info[0].IsExternal() || !info[2].IsObject()) {
         throw Napi::TypeError::New(env, "runTdt takes a model, samples and parameters");
     }
-    const Napi::Object params = info[2].As<Napi::Object>();
     std::vector<float> samples = ReadSamples(info[1]);
+    // The encoder needs a frame, and the deviation of features two.
     if (samples.size() < kTdtShift) throw Napi::RangeError::New(env, "the audio is shorter than a frame");
     auto         task = std::make_shared<TdtRun>(env, *info[0].As<Napi::External<TdtHandle>>().Data(), std::move(samples),
-                                                 IntegerParam(params, "threads", 1, kMostThreads),
-                                                 IntegerParam(params, "niceness", 0, kMaxNiceness));
+                                                 ReadTerms(info[2].As<Napi::Object>()));
     Napi::Object handle = Napi::Object::New(env);
     handle.Set("promise", task->Promise());
     std::weak_ptr<TdtRun> weak = task;

@@ -3,13 +3,6 @@
 #include "errors.h"
 #include "log.h"
 
-namespace {
-
-/** More than 40 layers have. */
-constexpr size_t kMostNodes = 8192;
-
-}  // namespace
-
 TdtGraph::TdtGraph(ggml_backend_t backend)
     : allocator(ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend))) {}
 
@@ -18,12 +11,12 @@ TdtGraph::~TdtGraph() {
     if (context != nullptr) ggml_free(context);
 }
 
-void TdtGraph::Begin() {
+void TdtGraph::Begin(size_t most_nodes) {
     if (context != nullptr) ggml_free(context);
-    const size_t bytes = kMostNodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(kMostNodes, false);
+    const size_t bytes = most_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(most_nodes, false);
     context = ggml_init({/*.mem_size =*/bytes, /*.mem_buffer =*/nullptr, /*.no_alloc =*/true});
     if (context == nullptr) throw BindingError(ErrorKind::kError, "there is not enough memory for a graph");
-    graph = ggml_new_graph_custom(context, kMostNodes, false);
+    graph = ggml_new_graph_custom(context, most_nodes, false);
 }
 
 void TdtGraph::Add(ggml_tensor* result) { ggml_build_forward_expand(graph, result); }

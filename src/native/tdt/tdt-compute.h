@@ -15,8 +15,8 @@ class TdtGraph {
     TdtGraph(const TdtGraph&) = delete;
     TdtGraph& operator=(const TdtGraph&) = delete;
 
-    /** Begins a graph. The tensors of the one before are gone. */
-    void Begin();
+    /** Begins a graph with at most so many nodes. The tensors of the one before are gone. */
+    void Begin(size_t most_nodes);
     /** Adds what a tensor needs to the graph. */
     void Add(ggml_tensor* result);
     /** Finds memory for all tensors. Throws a BindingError without it. */

@@ -5,7 +5,9 @@
 
 namespace {
 
-constexpr float kNormEpsilon = 1e-5f;
+/** More than 64 layers have. */
+constexpr size_t kMostNodes = 8192;
+constexpr float  kNormEpsilon = 1e-5f;
 /** Kernels of the subsampling have three frames, and those that halve the frames begin one before the first. */
 constexpr int kStride = 2;
 constexpr int kPadding = 1;
@@ -50,7 +52,7 @@ std::vector<TdtEncoder::Encoded> TdtEncoder::Encode(const std::vector<std::vecto
     for (const auto& step : weights.subsampling)
         if (step.halves) batch.lengths.push_back(batch.lengths.back().Half());
     batch.is_masked = !batch.lengths.front().IsEven();
-    graph.Begin();
+    graph.Begin(kMostNodes);
     Inputs       inputs;
     ggml_tensor* result = Build(batch, inputs);
     ggml_set_output(result);

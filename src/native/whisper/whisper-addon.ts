@@ -111,12 +111,14 @@ export type TdtAddon = {
    * Runs a model on a thread of its own. Runs may go on side by side.
    *
    * @param samples 16 kHz mono, at least 10 ms; they are copied
-   * @param params threads of the encoder, and how much less urgent they are than others of the process
+   * @param params `groups`: how many computations of the model there are at most, in each of which several chunks take part; 0:
+   *   the chunk has one of its own. `threads`: most threads of the encoder in one of them. `niceness`: how much less urgent they
+   *   are than others of the process
    */
   runTdt(
     model: TdtHandle,
     samples: Float32Array,
-    params: { threads: number; niceness: number },
+    params: { groups: number; threads: number; niceness: number },
   ): { promise: Promise<NativeTdtTokens>; abort(): void };
 };
 

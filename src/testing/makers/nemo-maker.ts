@@ -26,21 +26,22 @@ export type NemoModel = {
   durations: readonly number[];
   tokenizer: "bpe" | "wpe" | "characters";
   tokens: readonly string[];
+  /** How sure the model is of its tokens; left out: 1. */
+  sharpness?: number;
   seed: number;
 };
 
-/** Models of three shapes, which differ in all that the engine distinguishes. */
-export const NEMO_MODELS: Readonly<Record<"parakeet" | "wide" | "rnnt", NemoModel>> = {
-  parakeet: {
-    ...{ mels: 80, subsampling: "dw_striding", factor: 8, channels: 16, width: 64, inner: 256, heads: 4 },
-    ...{ layers: 2, kernel: 9, hasBiases: false, xscaling: false, predictionWidth: 32, predictionLayers: 2 },
-    ...{ jointWidth: 48, durations: [0, 1, 2, 3, 4], tokenizer: "bpe", seed: 40 },
-    tokens: [
-      "<unk>",
-      ..."ka ki ku na ni nu ta ti tu ra".split(" ").flatMap((part) => [part, `▁${part}`]),
-      ".",
-    ],
-  },
+const PARAKEET: NemoModel = {
+  ...{ mels: 80, subsampling: "dw_striding", factor: 8, channels: 16, width: 64, inner: 256, heads: 4 },
+  ...{ layers: 2, kernel: 9, hasBiases: false, xscaling: false, predictionWidth: 32, predictionLayers: 2 },
+  ...{ jointWidth: 48, durations: [0, 1, 2, 3, 4], tokenizer: "bpe", seed: 40 },
+  tokens: ["<unk>", ..."ka ki ku na ni nu ta ti tu ra".split(" ").flatMap((part) => [part, `▁${part}`]), "."],
+};
+
+/** Models of three shapes, which differ in all that the engine distinguishes, and one that is sure of what it writes. */
+export const NEMO_MODELS: Readonly<Record<"parakeet" | "wide" | "rnnt" | "sure", NemoModel>> = {
+  parakeet: PARAKEET,
+  sure: { ...PARAKEET, sharpness: 4, seed: 50 },
   wide: {
     ...{ mels: 128, subsampling: "dw_striding", factor: 4, channels: 8, width: 32, inner: 64, heads: 2 },
     ...{ layers: 3, kernel: 5, hasBiases: true, xscaling: true, predictionWidth: 64, predictionLayers: 1 },
@@ -110,12 +111,13 @@ export function makeNemoTensors(model: NemoModel): MadeTensor[] {
   add("joint.enc.weight", [jointWidth, model.width], 2 / Math.sqrt(model.width));
   add("joint.enc.bias", [jointWidth], 0.1);
   const outputs = tokens.length + 1 + durations.length;
-  add("joint.joint_net.2.weight", [outputs, jointWidth], 4 / Math.sqrt(jointWidth));
+  const sharpness = model.sharpness ?? 1;
+  add("joint.joint_net.2.weight", [outputs, jointWidth], (4 * sharpness) / Math.sqrt(jointWidth));
   add("joint.joint_net.2.bias", [outputs], 0.1);
   // Most frames of a trained model have no token.
   const bias = tensors.at(-1)?.values;
-  if (bias) bias[tokens.length] = 8;
-  if (bias && durations.length > 0) bias[tokens.length + 1] = -2;
+  if (bias) bias[tokens.length] = 8 * sharpness;
+  if (bias && durations.length > 0) bias[tokens.length + 1] = -2 * sharpness;
   return tensors;
 }
 
