@@ -51,7 +51,7 @@ const shape: TdtShape = {
   },
 };
 
-/** Random values of deviation 1, from which all weights are taken: to make each anew would take longer than to run. */
+/** Random values of deviation 1, from which all weights are taken: to make each again would take longer than to run. */
 const BLOCK = Float32Array.from({ length: SLICE_VALUES }, () => Math.random() + Math.random() - 1).map(
   (v) => v * 2.4,
 );

@@ -96,7 +96,7 @@ describe("chunks that take part in one computation", () => {
     60_000,
   );
 
-  test("continue when one of them is aborted, whoever computes", async () => {
+  test("continue when one of them is aborted, also the one that computes", async () => {
     const handle = await load("rnnt");
     const expected = listed(await addon.runTdt(handle, pieces[3] ?? new Float32Array(), shared).promise);
     for (let round = 0; round < pieces.length; round++) {

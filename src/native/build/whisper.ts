@@ -125,7 +125,14 @@ export async function buildWhisperPeers(): Promise<string> {
     { path: PEERS_PROJECT },
   ];
   return cachedBuild("whisper-peers", inputs, (outDir) =>
-    buildInto(toolchain, outDir, PEERS_PROJECT, [], PEERS, /^(?:whisper-(?:cli|server|quantize)|parakeet-cli)$/),
+    buildInto(
+      toolchain,
+      outDir,
+      PEERS_PROJECT,
+      [],
+      PEERS,
+      /^(?:whisper-(?:cli|server|quantize)|parakeet-cli)$/,
+    ),
   );
 }
 
