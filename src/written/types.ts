@@ -145,6 +145,8 @@ export const ROLES = [
   "triple",
   "plus",
   "minus",
+  /** Words that look like a number with an ending, or like parts of numbers in one word, and are none: છે is "is". */
+  "other_word",
   /** What may follow a number that percent is said before: শতকরা দশ ভাগ. */
   "share",
   /** Between the parts of a fraction: "by", बटा. */
