@@ -41,6 +41,7 @@ export type Lexicon = {
   ordinalFigure: ((value: number) => string) | undefined;
   ownDigits: string | undefined;
   clockEndings: ReadonlySet<string>;
+  mixedClockEndings: ReadonlySet<string>;
   /** The names of letters, for words such as एमएच. */
   letterNames: ReadonlyMap<string, string>;
   /** Phrases in which nothing is rewritten. */
@@ -90,11 +91,8 @@ export function buildLexicon(table: WrittenTable): Lexicon {
     ),
     idioms,
     idiomLengths,
-    clockEndings: new Set(
-      tables.flatMap((each) =>
-        endingsOf(each.clockEndings, false).map(({ spelling, shown }) => foldWord(shown ?? spelling)),
-      ),
-    ),
+    clockEndings: shownEndings(tables.map((each) => each.clockEndings)),
+    mixedClockEndings: shownEndings(tables.map((each) => each.mixedClockEndings)),
   };
 }
 
@@ -106,6 +104,11 @@ function endingsOf(list: string | undefined, isOrdinal: boolean): Ending[] {
       const [spelling = "", shown] = ending.split(">");
       return { spelling: foldWord(spelling), shown, isOrdinal };
     });
+}
+
+function shownEndings(lists: readonly (string | undefined)[]): Set<string> {
+  const endings = lists.flatMap((list) => endingsOf(list, false));
+  return new Set(endings.map(({ spelling, shown }) => foldWord(shown ?? spelling)));
 }
 
 function withIncluded(table: WrittenTable): WrittenTable[] {

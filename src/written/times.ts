@@ -49,7 +49,9 @@ function clock(place: Place, at: number): Match | undefined {
   const hour = spokenNumber(place, at);
   if (!hour || hour.isOrdinal || hour.isBareScale || hour.decimals !== undefined || hour.value >= 25)
     return undefined;
-  const hasClockEnding = hour.ending !== "" && place.lexicon.clockEndings.has(foldWord(hour.ending));
+  const ending = foldWord(hour.ending);
+  const { clockEndings, mixedClockEndings } = place.lexicon;
+  const hasClockEnding = clockEndings.has(ending) || (hour.isMixed && mixedClockEndings.has(ending));
   const saysClock = hasClockEnding || follows(place, hour.end, "oclock", "day_half");
   const isMixedTime = isCued && hour.isMixed && !follows(place, hour.end, ...MEASURES);
   if (hour.value >= 0.75 && (saysClock || isMixedTime)) return fromHours(at, hour);

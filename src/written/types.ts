@@ -68,6 +68,8 @@ export type WrittenTable = {
   stemEnds?: string;
   /** Endings of a number that make it a time of the day: টায়. */
   clockEndings?: string;
+  /** Endings that make a time only of halves and quarters: എട്ടേമുക്കാലിന്. */
+  mixedClockEndings?: string;
   /**
    * Parts of numbers that are written as one word, where they are spelled otherwise than alone: 1000 → "ஆயிரத்து".
    * A word is then also read as a row of such parts, words of `units`, `scales` and `values`, and at most one ending.

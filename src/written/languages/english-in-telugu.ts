@@ -43,7 +43,7 @@ export const ENGLISH_IN_TELUGU: WrittenTable = {
     1e9: "బిలియన్",
   },
   letters: {
-    A: "ఏ",
+    A: "ఏ ఎ",
     B: "బీ బి",
     C: "సీ సి",
     D: "డీ డి",

@@ -72,7 +72,7 @@ export const TELUGU: WrittenTable = {
     units: Object.fromEntries(UNITS.map((spellings, value) => [value, stems(spellings)])),
     openTens: Object.fromEntries(Object.entries(TENS).map(([value, spellings]) => [value, stems(spellings)])),
     scales: { 100: "వందవ నూర", 1000: "వెయ్య", 1e5: "లక్ష", 1e7: "కోట" },
-    additions: { 0.5: "న్నర ున్నర ిన్నర", 0.25: "ంపావు ుంపావు ింపావు", 0.75: "ముప్పావు ంముప్పావు" },
+    additions: { 0.5: "న్నర ున్నర ిన్నర", 0.25: "ంపావు ుంపావు ింపావు ంబావు ుంబావు", 0.75: "ముప్పావు ంముప్పావు" },
   },
   ordinals: Object.fromEntries(
     UNITS.map((spellings, value) => [
@@ -82,7 +82,7 @@ export const TELUGU: WrittenTable = {
   ),
   ordinalFigure: () => "వ",
   ordinalEndings: "వ ో>వ వది ోది>వది వా వో>వ",
-  endings: `కి కు లో లోపు లోని తో ని నుంచి నుండి వరకు మంది కే గా లకు లతో లను లో లలో ల లు కిలోలు`,
+  endings: `న కి కు లో లోపు లోని తో ని నుంచి నుండి వరకు మంది కే గా లకు లతో లను లో లలో ల లు కిలోలు`,
   months: [
     "జనవరి",
     "ఫిబ్రవరి",
@@ -100,6 +100,8 @@ export const TELUGU: WrittenTable = {
   roles: {
     article: "ఒక",
     point: "పాయింట్ దశాంశం",
+    other_word: "వందన వందనా",
+    percent_first: "నూటికి",
     percent: "శాతం శాతము పర్సెంట్ పర్సంట్ పెర్సెంట్",
     rupees: "రూపాయలు రూపాయల రూపాయి రూపాయిలు రూపాయలను రూపాయిల రూపాయలే",
     rupees_first: "రూపాయలు",
