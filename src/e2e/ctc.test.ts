@@ -5,7 +5,18 @@ import type { ModelList, TranscriptionResult } from "../http/wire/schemas.ts";
 import { wordErrors } from "../pipeline/wer.ts";
 import type { ApiClient } from "../testing/answers/api-client.ts";
 import { bandNormModel, ctcModel } from "../testing/makers/onnx-makers.ts";
-import { separation, TINY_CTC, type TinyRecording, tinyRecordings } from "../testing/makers/tiny-ctc.ts";
+import {
+  quantile,
+  readTimedRecordings,
+  wordErrors as timeErrors,
+} from "../testing/makers/timed-recordings.ts";
+import {
+  separation,
+  TIMED,
+  TINY_CTC,
+  type TinyRecording,
+  tinyRecordings,
+} from "../testing/makers/tiny-ctc.ts";
 import {
   type Installation,
   install,
@@ -28,6 +39,12 @@ let source: string;
 
 beforeAll(async () => {
   installation = await install();
+  const config = readFileSync(installation.configPath, "utf8");
+  expect(config).toMatch(/^#? ?word_timestamps = false$/m);
+  writeFileSync(
+    installation.configPath,
+    config.replace(/^#? ?word_timestamps = false$/m, "word_timestamps = true"),
+  );
   source = join(installation.folder, "tiny");
   cpSync(TINY_CTC, source, { recursive: true });
   const options = ["--features", "kaldi", "--licence", "ours"];
@@ -52,7 +69,7 @@ afterAll(async () => {
   await installation?.remove();
 });
 
-const soundOf = ({ pcm }: TinyRecording): Sound => ({
+const soundOf = ({ pcm }: Pick<TinyRecording, "pcm">): Sound => ({
   rateHz: 16_000,
   channels: [Float32Array.from(pcm, (sample) => sample / 32_768)],
 });
@@ -79,6 +96,7 @@ type Wanted = {
   model?: string;
   mode?: "codemix" | "verbatim";
   channel_mode?: "separate";
+  timestamps?: "word";
   diarization?: boolean;
 };
 
@@ -177,6 +195,32 @@ describe("a CTC model", () => {
       .map((line) => (JSON.parse(line) as { text: string }).text);
     const expected = read.map(({ tokens }) => tokens.join("").replaceAll("▁", " ").trim());
     expect(texts).toEqual(expected);
+  }, 120_000);
+
+  test("times the words of a recording of many chunks, on the recording's clock", async () => {
+    const timed = readTimedRecordings(TIMED);
+    const twice = [...timed, ...timed];
+    let atMs = PAUSE_SECONDS * 1000;
+    const said = twice.flatMap(({ pcm, words }) => {
+      const startMs = atMs;
+      atMs += pcm.length / 16 + PAUSE_SECONDS * 1000;
+      const moved = (ms: number) => startMs + ms;
+      return words.map((word) => ({ ...word, startMs: moved(word.startMs), endMs: moved(word.endMs) }));
+    });
+    const sound = joined(pause, ...twice.flatMap((recording) => [soundOf(recording), pause]));
+    const { segments, warnings } = await transcribed(sound, { language: "hi", timestamps: "word" });
+    expect(warnings).not.toContain("word_times_missing");
+    const heard = segments.flatMap((segment) => {
+      expect(segment.words?.map(({ text }) => text).join(" ")).toBe(segment.text);
+      return (segment.words ?? []).map(({ start, end, ...word }) => ({
+        ...{ ...word, startMs: 1000 * start, endMs: 1000 * end },
+      }));
+    });
+    const errors = timeErrors(said, heard);
+    expect(errors.length).toBeGreaterThan(0.85 * said.length);
+    const starts = errors.map(({ startMs }) => Math.abs(startMs));
+    expect(quantile(starts, 0.5)).toBeLessThanOrEqual(35);
+    expect(quantile(starts, 0.95)).toBeLessThanOrEqual(200);
   }, 120_000);
 
   test("keeps channels and speakers apart, and gives silence and noise no words", async () => {
