@@ -161,7 +161,7 @@ function projectInputs(files: readonly string[], folders: readonly string[]): Bu
 }
 
 /** Folders of the project that are compiled into the addon, and the kernels' headers, which it reads. */
-const ADDON_FOLDERS = ["binding", "decoding", "kernels", "steps"];
+const ADDON_FOLDERS = ["alignment", "binding", "decoding", "kernels", "steps"];
 const GGML = [
   "ggml/CMakeLists.txt",
   "ggml/cmake",

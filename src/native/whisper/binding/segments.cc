@@ -16,7 +16,7 @@ Array ToTypedArray(Napi::Env env, const std::vector<Element>& values) {
 
 }  // namespace
 
-Segment CopySegment(whisper_context* context, whisper_state* state, int index, bool has_token_times) {
+Segment CopySegment(whisper_context* context, whisper_state* state, int index) {
     Segment segment;
     segment.start_ms = whisper_full_get_segment_t0_from_state(state, index) * kUnitMs;
     segment.end_ms = whisper_full_get_segment_t1_from_state(state, index) * kUnitMs;
@@ -29,7 +29,6 @@ Segment CopySegment(whisper_context* context, whisper_state* state, int index, b
         if (token.id >= whisper_token_eot(context)) continue;
         segment.ids.push_back(token.id);
         segment.probabilities.push_back(token.p);
-        segment.starts_ms.push_back(has_token_times ? static_cast<int32_t>(token.t0 * kUnitMs) : -1);
         segment.bytes.append(whisper_token_to_str(context, token.id));
         segment.ends.push_back(static_cast<uint32_t>(segment.bytes.size()));
     }
@@ -46,6 +45,7 @@ Napi::Object ToObject(Napi::Env env, const Segment& segment) {
     object.Set("ids", ToTypedArray<Napi::Int32Array>(env, segment.ids));
     object.Set("probabilities", ToTypedArray<Napi::Float32Array>(env, segment.probabilities));
     object.Set("starts", ToTypedArray<Napi::Int32Array>(env, segment.starts_ms));
+    object.Set("stops", ToTypedArray<Napi::Int32Array>(env, segment.stops_ms));
     object.Set("ends", ToTypedArray<Napi::Uint32Array>(env, segment.ends));
     object.Set("bytes", Napi::Buffer<char>::Copy(env, segment.bytes.data(), segment.bytes.size()));
     return object;

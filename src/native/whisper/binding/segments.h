@@ -19,22 +19,17 @@ struct Segment {
     std::string          language;
     std::vector<int32_t> ids;
     std::vector<float>   probabilities;
-    /** Where each token begins in the sound; -1: unknown. */
-    std::vector<int32_t> starts_ms;
+    /** When each token begins and ends in the sound, if that was asked for and found; else none. */
+    std::vector<int32_t> starts_ms, stops_ms;
     /** Where each token ends in `bytes`. */
     std::vector<uint32_t> ends;
     /** The UTF-8 of all tokens; a character may be cut off. */
     std::string bytes;
 };
 
-/**
- * Returns a copy of a segment. It is called on the thread that owns the state.
- *
- * @param has_token_times the transcription has computed where tokens begin
- */
-Segment CopySegment(whisper_context* context, whisper_state* state, int index, bool has_token_times);
+/** Returns a copy of a segment. It is called on the thread that owns the state. */
+Segment CopySegment(whisper_context* context, whisper_state* state, int index);
 
-/** Returns `{ startMs, endMs, language, isCut, noSpeechProbability, ids, probabilities, starts, ends, bytes }`. */
+/** Returns `{ startMs, endMs, language, isCut, noSpeechProbability, ids, probabilities, starts, stops, ends, bytes }`. */
 Napi::Object ToObject(Napi::Env env, const Segment& segment);
-
 #endif

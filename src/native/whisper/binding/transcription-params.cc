@@ -34,19 +34,38 @@ std::string LanguageParam(const Napi::Object& object, whisper_context* context) 
     return language;
 }
 
+std::vector<int32_t> NumbersParam(const Napi::Object& object, const char* name) {
+    Napi::Value value = object.Get(name);
+    if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
+        throw Napi::TypeError::New(object.Env(), std::string(name) + " must be an Int32Array");
+    }
+    Napi::Int32Array array = value.As<Napi::Int32Array>();
+    return std::vector<int32_t>(array.Data(), array.Data() + array.ElementLength());
+}
+
 /** Returns first and last of each range of code points, in order. */
 std::vector<int32_t> CharactersParam(const Napi::Object& object) {
-    Napi::Value value = object.Get("characters");
-    if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
-        throw Napi::TypeError::New(object.Env(), "characters must be an Int32Array");
-    }
-    Napi::Int32Array     array = value.As<Napi::Int32Array>();
-    std::vector<int32_t> bounds(array.Data(), array.Data() + array.ElementLength());
+    std::vector<int32_t> bounds = NumbersParam(object, "characters");
     const bool           is_within = bounds.empty() || (bounds.front() >= 0 && bounds.back() <= kMaxCodePoint);
     if (bounds.size() % 2 != 0 || !is_within || !std::is_sorted(bounds.begin(), bounds.end())) {
         throw Napi::RangeError::New(object.Env(), "characters must hold ranges of code points in order");
     }
     return bounds;
+}
+
+std::vector<AlignmentHead> HeadsParam(const Napi::Object& object, whisper_context* context) {
+    const std::vector<int32_t> pairs = NumbersParam(object, "alignmentHeads");
+    std::vector<AlignmentHead> heads;
+    bool                       is_within = pairs.size() % 2 == 0;
+    for (size_t i = 0; is_within && i < pairs.size(); i += 2) {
+        heads.push_back({pairs[i], pairs[i + 1]});
+        is_within = pairs[i] >= 0 && pairs[i] < whisper_model_n_text_layer(context) && pairs[i + 1] >= 0 &&
+                    pairs[i + 1] < whisper_model_n_text_head(context);
+    }
+    if (!is_within) {
+        throw Napi::RangeError::New(object.Env(), "alignmentHeads must hold layers and heads that the model has");
+    }
+    return heads;
 }
 
 }  // namespace
@@ -72,12 +91,13 @@ TranscriptionParams ReadParams(const Napi::Object& object, whisper_context* cont
     params.initial_prompt = TextParam(object, "initialPrompt", kMaxPromptBytes);
     params.suppress_non_speech = FlagParam(object, "suppressNonSpeech");
     params.timestamps = FlagParam(object, "timestamps");
-    params.token_timestamps = FlagParam(object, "tokenTimestamps");
     params.max_tokens = IntegerParam(object, "maxTokens", 0, kMaxTextTokens);
     params.window_frames = IntegerParam(object, "windowFrames", 1, kMaxWindowFrames);
     params.most_steps = NumberParam(object, "mostSteps", 0, kMaxSteps);
     params.encoder_steps = NumberParam(object, "encoderSteps", 0, kMaxSteps);
     params.characters = CharactersParam(object);
+    params.alignment_heads = HeadsParam(object, context);
+    params.measures_heads = FlagParam(object, "measuresHeads");
     return params;
 }
 

@@ -7,7 +7,11 @@
 #include <string>
 #include <vector>
 
+<<<<<<< HEAD
 #include "niceness.h"
+=======
+#include "alignment.h"
+>>>>>>> 6fdcce72 (whisper: tokens have times, by where the alignment heads look (not yet used))
 #include "whisper.h"
 
 /** The parameters of one transcription; `NativeParams` in whisper-addon.ts says what they mean. */
@@ -28,12 +32,14 @@ struct TranscriptionParams {
     std::string          initial_prompt;
     bool                 suppress_non_speech;
     bool                 timestamps;
-    bool                 token_timestamps;
     int                  max_tokens;
     int                  window_frames;
     double               most_steps;
     double               encoder_steps;
     std::vector<int32_t> characters;
+    /** None: words need no times. */
+    std::vector<AlignmentHead> alignment_heads;
+    bool                       measures_heads;
 
     /** Whether the transcription shares threads and steps with others. */
     bool IsShared() const { return thread_groups > 0 && !beam_search; }

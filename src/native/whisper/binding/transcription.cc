@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "alignment.h"
 #include "bounded-attempts.h"
 #include "common.h"
 #include "compute-scope.h"
@@ -80,6 +81,7 @@ class Transcription : public PromiseWorker {
         Napi::Object result = Napi::Object::New(env);
         result.Set("segments", array);
         result.Set("steps", Napi::Number::New(env, steps));
+        result.Set("heads", HeadsToArray(env));
         promise.Resolve(result);
     }
 
@@ -99,6 +101,14 @@ class Transcription : public PromiseWorker {
         attempts.emplace(model->context, slot.state,
                          BoundedAttempts::Limits{params.most_steps, params.encoder_steps, prompt_tokens});
         ComputeScope scope(ShouldStop, this);
+        if (!params.alignment_heads.empty()) {
+            const auto on_compute = [this] {
+                if (member) member->StepAside();
+            };
+            alignment.emplace(model->context, slot.state,
+                              Alignment::Options{params.alignment_heads, params.measures_heads, samples.data(), count,
+                                                 on_compute});
+        }
         const auto   pool_of = [&slot, this](int threads) { return slot.ThreadPool(threads, params.niceness); };
         if (params.IsShared()) {
             StepGroup& group = model->StepsOf(params.niceness);
@@ -111,6 +121,11 @@ class Transcription : public PromiseWorker {
         }
         const int code = whisper_full_with_state(model->context, slot.state, full, samples.data(), count);
         member.reset();
+        if (alignment) {
+            times = std::move(alignment->times);
+            measured = std::move(alignment->measured);
+        }
+        alignment.reset();
         steps = attempts->Steps();
         cut_segments = attempts->CutSegments();
         attempts.reset();
@@ -130,7 +145,7 @@ class Transcription : public PromiseWorker {
         full.print_progress = false;
         full.print_realtime = false;
         full.print_timestamps = false;
-        full.token_timestamps = params.token_timestamps;
+        full.token_timestamps = false;
         full.max_tokens = params.max_tokens;
         full.audio_ctx = params.window_frames;
         // The prompt alone, before every window: text of earlier windows as context is what makes whisper loop.
@@ -233,7 +248,25 @@ class Transcription : public PromiseWorker {
     }
 
     Segment Copy(whisper_state* state, int index) const {
-        return CopySegment(model->context, state, index, params.token_timestamps);
+        Segment segment = CopySegment(model->context, state, index);
+        if (index >= static_cast<int>(times.size())) return segment;
+        for (const TokenTime& time : times[index]) {
+            segment.starts_ms.push_back(time.start_ms);
+            segment.stops_ms.push_back(time.end_ms);
+        }
+        return segment;
+    }
+
+    Napi::Array HeadsToArray(Napi::Env env) const {
+        Napi::Array array = Napi::Array::New(env, measured.size());
+        for (size_t i = 0; i < measured.size(); i++) {
+            Napi::Object object = Napi::Object::New(env);
+            object.Set("layer", Napi::Number::New(env, measured[i].head.layer));
+            object.Set("head", Napi::Number::New(env, measured[i].head.head));
+            object.Set("share", Napi::Number::New(env, measured[i].share));
+            array.Set(static_cast<uint32_t>(i), object);
+        }
+        return array;
     }
 
     Napi::Array LanguagesToArray(Napi::Env env) const {
@@ -255,6 +288,10 @@ class Transcription : public PromiseWorker {
     std::atomic<bool>                not_a_number{false};
     std::optional<StepGroup::Member> member;
     std::optional<BoundedAttempts>   attempts;
+    std::optional<Alignment>         alignment;
+    /** Of the tokens of each segment; empty where no times were asked for. */
+    std::vector<std::vector<TokenTime>> times;
+    std::vector<MeasuredHead>           measured;
     std::shared_ptr<Letters>         letters;
     double                           steps = 0;
     std::vector<int>                 cut_segments;

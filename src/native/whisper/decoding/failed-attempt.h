@@ -10,10 +10,12 @@ class whisper_failed_attempt {
      * Takes what a decoder has written, if it is better. Without a time the text is that of the whole window; what follows its
      * last time is left to the next window.
      *
+     * @param index of the decoder
+     * @param prompt how many tokens were before the text
      * @param beg the token of the first time
      */
-    void Take(const whisper_decoder& decoder, const whisper_token beg) {
-        whisper_sequence taken = decoder.sequence;
+    void Take(const whisper_state& state, int index, size_t prompt, const whisper_token beg) {
+        whisper_sequence taken = state.decoders[index].sequence;
         size_t           length = taken.tokens.size();
         while (length > 0 && taken.tokens[length - 1].id <= beg) length--;
         const bool ends_with_time = length > 0;
@@ -27,11 +29,14 @@ class whisper_failed_attempt {
         score = mean;
         seek_delta = ends_with_time ? 2 * (taken.tokens.back().id - beg) : 100 * WHISPER_CHUNK_SIZE;
         has_time = ends_with_time;
+        if (state.kept_queries) queries = state.kept_queries->Read(state, index, prompt - 1, taken.result_len + 1);
         sequence = std::move(taken);
     }
 
     /** Makes it what a decoder has written. */
-    void Give(whisper_decoder& decoder) {
+    void Give(whisper_state& state, int index) {
+        whisper_decoder& decoder = state.decoders[index];
+        if (state.kept_queries) state.kept_queries->of_failed = std::move(queries);
         decoder.sequence = std::move(sequence);
         decoder.seek_delta = seek_delta;
         decoder.has_ts = has_time;
@@ -42,6 +47,8 @@ class whisper_failed_attempt {
     int              seek_delta = 0;
     bool             has_time = false;
     double           score = -INFINITY;
+    /** With which its tokens were chosen; empty: words need no times. */
+    std::vector<ggml_fp16_t> queries;
 };
 
 /**

@@ -95,13 +95,17 @@ int StepGroup::Member::OnStep(whisper_state*, bool is_single, void* self) {
     auto member = static_cast<Member*>(self);
     if (is_single) return member->group.Step(*member);
     // Several samples at once, as second tries have them: whisper.cpp's own step.
-    Lock lock(member->group.mutex);
-    member->group.Leave(*member);
-    member->RunOn(-1);
-    const int count = member->group.ThreadsFor(*member);
-    lock.unlock();
-    member->Use(count);
+    member->StepAside();
     return 0;
+}
+
+void StepGroup::Member::StepAside() {
+    Lock lock(group.mutex);
+    group.Leave(*this);
+    RunOn(-1);
+    const int count = group.ThreadsFor(*this);
+    lock.unlock();
+    Use(count);
 }
 
 /** Returns the thread group with the fewest members that decode, of those that a condition holds for. */

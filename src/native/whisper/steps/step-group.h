@@ -55,6 +55,8 @@ class StepGroup {
 
         /** Waits until this member may encode a window. Returns false when it was stopped. */
         bool BeginEncode();
+        /** Leaves the others, and computes what follows alone. They do not wait for it. */
+        void StepAside();
 
        private:
         friend class StepGroup;

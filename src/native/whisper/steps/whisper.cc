@@ -1,6 +1,7 @@
 // whisper.cpp, and steps of several states, which need its internals.
 #include "whisper.cpp"
 
+#include "whisper-alignment.h"
 #include "whisper-steps.h"
 #include "window.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 /** Nodes of the graph of `count` tokens, at most. */
 size_t NodesOf(const whisper_hparams& hparams, int count) {
-    return 64 + 4 * count + static_cast<size_t>(hparams.n_text_layer) * (64 + 24 * count);
+    return 64 + 4 * count + static_cast<size_t>(hparams.n_text_layer) * (64 + 28 * count);
 }
 
 /** A part of a tensor that a GPU reads begins at a multiple of so many bytes, the most that Vulkan allows to ask for. */
@@ -121,11 +122,17 @@ class StepGraph {
         std::vector<ggml_tensor*> columns;
         for (int i = 0; i < count; i++) {
             const whisper_state& state = *states[i];
+            if (state.kept_queries != nullptr) KeepQuery(state, index, query, i);
             const int            length = state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : hparams.n_audio_ctx;
             const int            padded = GGML_PAD(length, 256);
             columns.push_back(Attention(query, i, state.kv_cross, index * padded, padded, nullptr, scale));
         }
         return Join(columns);
+    }
+
+    void KeepQuery(const whisper_state& state, int index, ggml_tensor* queries, int token) {
+        ggml_tensor* query = ggml_view_2d(context, queries, queries->ne[0], 1, queries->nb[1], token * queries->nb[1]);
+        state.kept_queries->Keep(context, graph, state, query, index, state.kv_self.head);
     }
 
     /** Copies one token's key or value into a cache. */

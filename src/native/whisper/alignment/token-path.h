@@ -1,0 +1,47 @@
+#ifndef SHRUTI_TOKEN_PATH_H
+#define SHRUTI_TOKEN_PATH_H
+
+#include <vector>
+
+/** What is known of a window before its tokens have times. */
+struct WindowSound {
+    /** How many characters there are, in tokens of their own or several of one token. */
+    int units = 0;
+    int frames = 0;
+    /** A row of numbers for each unit, one for each frame: how much more than other units are looked at there. */
+    std::vector<float> attention;
+    /** Whether a unit begins a word, before which there may be a pause. */
+    std::vector<bool> begins_word;
+    /** For each frame how loud it is: 0 is a pause, 1 is speech. */
+    std::vector<float> loudness;
+};
+
+/** The frames of each unit, first included and last not, in order and not overlapping. */
+struct UnitPath {
+    std::vector<int> begin;
+    std::vector<int> end;
+    /** The sum along the path; comparable only for the same window. */
+    double score = 0;
+    /** How much of the heads' attention lies along the path, at most 1; about 0 for heads that look anywhere. */
+    double share = 0;
+};
+
+/**
+ * Finds when each unit is spoken: the best way through what the heads look at, with pauses where the sound is quiet. It is
+ * dynamic time warping, as the authors of Whisper use it (openai/whisper, `timing.py`), with pauses between words as steps of
+ * their own. Heads look earlier or later than a unit is heard, each model's in its own way; so the path is looked for at several
+ * delays, and the pauses of the sound decide.
+ *
+ * @returns an empty path where there are more units than frames
+ */
+UnitPath FindPath(const WindowSound& sound);
+
+/**
+ * Returns how loud each frame of 20 ms is, from 0, which is a pause, to 1. The quietest and the loudest frames of the same sound
+ * are the measure.
+ *
+ * @param samples of 16 kHz
+ */
+std::vector<float> LoudnessOf(const float* samples, int count, int frames);
+
+#endif
