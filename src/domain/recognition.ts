@@ -23,6 +23,8 @@ export type Recognition = {
   segments: RecognizedSegment[];
   /** In the unit of the limit in the settings; left out where these have none. */
   effort?: number;
+  /** What the family's settings have asked for besides, such as in a trial; only the family knows the form. */
+  measured?: unknown;
 };
 
 /** A word that a recognizer found. Times count from the beginning of the audio. */

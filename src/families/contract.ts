@@ -1,5 +1,6 @@
 import type { EngineOptions } from "../domain/engine-options.ts";
 import type { InstalledModel, ModelDecoding, ModelFiles, ModelLanguage } from "../domain/model.ts";
+import type { RecognizerSettings } from "../domain/recognition.ts";
 import type { Mode } from "../domain/transcription.ts";
 import type { FamilyRules } from "../pipeline/family-rules.ts";
 import type { LetterChoice } from "../pipeline/letter-conversion.ts";
@@ -169,5 +170,15 @@ export type FamilyTrial = {
     flag: string;
     /** Returns the settings of a model without timestamps; undefined: it has none anyway. */
     decodingOf(decoding: ModelDecoding): ModelDecoding | undefined;
+  };
+  /** What is measured of a model while it recognizes speech that it understands; left out: nothing. */
+  measuring?: {
+    /** Returns settings with which recognition has `measured`; undefined: the model needs no measuring. */
+    settings(
+      settings: RecognizerSettings,
+      model: Pick<InstalledModel, "files" | "decoding">,
+    ): RecognizerSettings | undefined;
+    /** Returns the decoding of the new model's manifest, with what was measured. */
+    decoding(decoding: ModelDecoding, measured: unknown): ModelDecoding;
   };
 };

@@ -1,6 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
-import type { InstalledModel } from "../../domain/model.ts";
+import type { InstalledModel, ModelDecoding } from "../../domain/model.ts";
 import type { Recognition, RecognizedSegment, RecognizerSettings } from "../../domain/recognition.ts";
 import type { Warning } from "../../domain/result.ts";
 import { isFailedTrial, type TrialVerdict } from "../../domain/trial.ts";
@@ -40,6 +40,8 @@ export type TrialReport = {
   languages: LanguageTrial[];
   /** Codes of the model's other languages. */
   notTried: string[];
+  /** The model's decoding with what was measured of it; left out: nothing was. */
+  decoding?: ModelDecoding;
   /** Text that the model made of silence and of noise; undefined: it did not end. */
   heardInSilence: string | undefined;
   heardInNoise: string | undefined;
@@ -100,7 +102,9 @@ async function tryAll(engine: Engine, model: InstalledModel): Promise<TrialRepor
   // A wrong part must not wait for the first customer.
   if (FAMILIES.of(model.family).trial.hasLanguageParts)
     for (const code of notTried) await hearOnce(trial, { ...speech, language: code });
+  const decoding = await measureModel(trial, speech);
   return {
+    ...(decoding ? { decoding } : {}),
     timesRealTime: await measureSpeed(trial, speech),
     device: engine.status().models[0]?.device ?? "cpu",
     memoryBytes: peakMemoryOfChildren(),
@@ -194,6 +198,17 @@ async function bestSpeech(languages: readonly LanguageTrial[], otherwise: string
   const language = languages.length === 0 ? otherwise : languages.reduce(betterOf).language;
   const sample = SAMPLES.find((each) => each.language === language) ?? SAMPLES[0];
   return { language, pcm: await readSample(sample.file) };
+}
+
+/** Measures what the family wants to know of a model. @returns undefined where that is nothing, and when the time was over first */
+async function measureModel(trial: Trial, { language, pcm }: Sound): Promise<ModelDecoding | undefined> {
+  const { model } = trial;
+  const family = FAMILIES.of(model.family);
+  const once = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
+  const settings = family.trial.measuring?.settings(once, model);
+  if (!settings) return undefined;
+  const found = await withinLimit(trial, (signal) => recognize(trial, pcm, settings, signal));
+  return found && family.trial.measuring?.decoding(model.decoding, found.measured);
 }
 
 /** Measures the speed with one pass over a chunk of full length. @returns undefined when the time was over first */

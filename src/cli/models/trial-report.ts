@@ -6,10 +6,11 @@ import type { LanguageTrial, TrialReport } from "./model-trial.ts";
 import { shorten } from "./trial-verdict.ts";
 
 /** Returns what a trial has found, for the manifest. */
-export function findingsOf({ languages }: TrialReport): TrialFindings {
-  return new Map(
-    languages.map(({ language, verdict, letters }) => [language, { trial: verdict, ...letters }]),
-  );
+export function findingsOf({ languages, decoding }: TrialReport): TrialFindings {
+  const found = languages.map(({ language, verdict, letters }) => {
+    return [language, { trial: verdict, ...letters }] as const;
+  });
+  return { languages: new Map(found), ...(decoding ? { decoding } : {}) };
 }
 
 /** Makes the JSON of a trial. */

@@ -1,3 +1,17 @@
+/**
+ * Returns how many bytes of a character are missing at the end of a text in UTF-8, of which a part comes after another.
+ *
+ * @param missing at the end of the part before
+ */
+export function missingBytes(bytes: Uint8Array, missing: number): number {
+  let left = missing;
+  for (const byte of bytes) {
+    const continues = left > 0 && (byte & 0xc0) === 0x80;
+    left = continues ? left - 1 : continuationBytes(byte);
+  }
+  return left;
+}
+
 /** Returns the number of bytes that follow the first byte of a character (RFC 3629 section 3). */
 function continuationBytes(first: number): number {
   if (first >= 0xf0) return 3;
@@ -28,11 +42,9 @@ export function meanProbability(
   let at = 0;
   for (let token = 0; token < probabilities.length; token++) {
     product *= probabilities[token] ?? 0;
-    for (const end = ends[token] ?? at; at < end; at++) {
-      const byte = bytes[at] ?? 0;
-      const continues = missing > 0 && (byte & 0xc0) === 0x80;
-      missing = continues ? missing - 1 : continuationBytes(byte);
-    }
+    const end = ends[token] ?? at;
+    missing = missingBytes(bytes.subarray(at, end), missing);
+    at = end;
     if (missing > 0 && token < probabilities.length - 1) continue;
     sum += product;
     units++;

@@ -35,6 +35,7 @@ function runChild({ samples, limitMs, model = DEMO, ...options }: Options): Prom
 
 function expectSame({ alone, together, steps, disturbed, aborted, sampled }: InThreadGroups): void {
   expect(alone.filter(({ text, probabilities }) => text === "" || probabilities.length === 0)).toEqual([]);
+  expect(alone.some(({ words }) => words.length > 0)).toBe(true);
   expect(together).toEqual(alone);
   expect(steps.steps).toBeGreaterThan(0);
   expect(steps.tokens).toBeGreaterThan(steps.steps);

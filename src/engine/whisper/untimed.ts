@@ -36,12 +36,15 @@ export async function recognizeUntimed(
   const offsetMs = toMs(middle);
   return [
     ...first,
-    ...second.map((segment) => ({
-      ...segment,
-      startMs: segment.startMs + offsetMs,
-      endMs: segment.endMs + offsetMs,
+    ...second.map(({ words, ...segment }) => ({
+      ...moved(segment, offsetMs),
+      ...(words ? { words: words.map((word) => moved(word, offsetMs)) } : {}),
     })),
   ];
+}
+
+function moved<T extends { startMs: number; endMs: number }>(timed: T, byMs: number): T {
+  return { ...timed, startMs: timed.startMs + byMs, endMs: timed.endMs + byMs };
 }
 
 /** whisper.cpp gives such segments the times of its window. */

@@ -1,8 +1,14 @@
 import { statSync } from "node:fs";
+import type { MeasuredHead } from "../../families/whisper/alignment-heads.ts";
 import { checkModelFile, type ModelFileInfo } from "../../families/whisper/model-file.ts";
 import type { WhisperSettings } from "../../families/whisper/settings.ts";
 import { onAbort } from "../../lib/abort.ts";
-import type { NativeAddon, NativeModel, NativeParams } from "../../native/whisper/whisper-addon.ts";
+import type {
+  NativeAddon,
+  NativeModel,
+  NativeParams,
+  NativeResult,
+} from "../../native/whisper/whisper-addon.ts";
 import type { UsedDevice } from "../devices.ts";
 import { requireSpace, TRIAL_SAMPLES, tryOut } from "../gpu-trial.ts";
 import type { ComputeDevice } from "../protocol.ts";
@@ -28,6 +34,8 @@ export type WhisperOptions = WhisperSettings & {
   niceness?: number | undefined;
   /** The encoder's window ends behind the sound; left out: it is always a whole one of 30 s. */
   fitsWindow?: boolean;
+  /** How many frames of 20 ms after a token is heard the alignment heads look at it; less than 0: before. Left out: 0. */
+  alignmentDelay?: number;
   /** Left out: calls cost what they cost. */
   budget?: StepBudget | undefined;
 };
@@ -52,6 +60,8 @@ export type LoadedModel = {
    *   reason when it is aborted, Error when whisper.cpp fails or the model is closed
    */
   recognize(samples: Float32Array, options: WhisperOptions, signal?: AbortSignal): Promise<WhisperSegment[]>;
+  /** Recognizes in the same way, and measures all heads that the options name. */
+  measure(samples: Float32Array, options: WhisperOptions, signal?: AbortSignal): Promise<MeasuredHead[]>;
   /** Returns how many steps were made in thread groups since the load, and how many tokens they decoded. */
   groupSteps(): { steps: number; tokens: number };
   /** Waits for running calls, then frees the weights. Later calls of `recognize` reject. */
@@ -79,21 +89,31 @@ export async function loadWhisperModel(
     while (running.size > 0) await Promise.allSettled(running);
     await native.free();
   };
+  const run = async (samples: Float32Array, params: NativeParams, signal: AbortSignal | undefined) => {
+    if (closed !== undefined) throw new Error("the model was closed");
+    signal?.throwIfAborted();
+    const work = transcribe(native, samples, params, signal);
+    running.add(work);
+    try {
+      return await work;
+    } finally {
+      running.delete(work);
+    }
+  };
 
   return {
     info,
     async recognize(samples, whisperOptions, signal) {
-      if (closed !== undefined) throw new Error("the model was closed");
-      signal?.throwIfAborted();
       const { budget } = whisperOptions;
       if (budget && budget.left < budget.encoderSteps + LEAST_STEPS) return [];
-      const work = recognize(native, samples, toNativeParams(whisperOptions, samples.length), signal, budget);
-      running.add(work);
-      try {
-        return await work;
-      } finally {
-        running.delete(work);
-      }
+      const params = toNativeParams(whisperOptions, samples.length);
+      const { segments, steps } = await run(samples, params, signal);
+      if (budget) budget.left -= steps;
+      return toSegments(segments);
+    },
+    async measure(samples, whisperOptions, signal) {
+      const params = { ...toNativeParams(whisperOptions, samples.length), measuresHeads: true };
+      return (await run(samples, params, signal)).heads;
     },
     groupSteps: () => ({ steps: native.info.sharedSteps, tokens: native.info.sharedTokens }),
     close() {
@@ -146,28 +166,28 @@ const TRIAL_PARAMS: NativeParams = {
   initialPrompt: "",
   suppressNonSpeech: false,
   timestamps: true,
-  tokenTimestamps: false,
   maxTokens: 1,
   windowFrames: WINDOW_FRAMES,
   mostSteps: 0,
   encoderSteps: 0,
   characters: new Int32Array(),
+  alignmentHeads: new Int32Array(),
+  alignmentDelay: 0,
+  measuresHeads: false,
 };
 
-async function recognize(
+async function transcribe(
   native: NativeModel,
   samples: Float32Array,
   params: NativeParams,
   signal: AbortSignal | undefined,
-  budget: StepBudget | undefined,
-): Promise<WhisperSegment[]> {
+): Promise<NativeResult> {
   const task = native.transcribe(samples, params, () => {});
   const unwatch = onAbort(signal, () => task.abort());
   try {
-    const { segments, steps } = await task.promise;
-    if (budget) budget.left -= steps;
+    const result = await task.promise;
     signal?.throwIfAborted();
-    return toSegments(segments);
+    return result;
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
     throw error;
@@ -198,11 +218,13 @@ function toNativeParams(options: WhisperOptions, samples: number): NativeParams 
     initialPrompt: options.initialPrompt ?? "",
     suppressNonSpeech: options.suppressNonSpeech,
     timestamps: options.timestamps ?? true,
-    tokenTimestamps: false,
     maxTokens: options.maxTokens,
     windowFrames: windowFrames(samples, options.fitsWindow ?? false),
     mostSteps: budget?.left ?? 0,
     encoderSteps: budget?.encoderSteps ?? 0,
     characters: options.heldBack === undefined ? new Int32Array() : charactersWithout(options.heldBack),
+    alignmentHeads: Int32Array.from(options.words ? (options.alignmentHeads ?? []).flat() : []),
+    alignmentDelay: options.alignmentDelay ?? 0,
+    measuresHeads: false,
   };
 }

@@ -20,7 +20,7 @@ function recording(asked: NativeParams[]): Whisper {
     excluded: () => new Uint8Array(),
     transcribe(_samples, params) {
       asked.push(params);
-      return { promise: Promise.resolve({ segments: [], steps: 0 }), abort: () => {} };
+      return { promise: Promise.resolve({ segments: [], heads: [], steps: 0 }), abort: () => {} };
     },
     free: async () => {},
   };

@@ -1,6 +1,7 @@
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { DevicePreference } from "../../domain/engine-options.ts";
 import { fileOf } from "../../domain/model.ts";
+import { alignmentOf, allHeads } from "../../families/whisper/alignment-heads.ts";
 import { readHead } from "../../families/whisper/model-file.ts";
 import type { WhisperSettings } from "../../families/whisper/settings.ts";
 import { stepSharing, usesOwnKernels } from "../../families/whisper/step-sharing.ts";
@@ -56,7 +57,17 @@ export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "en
           const good = effort && encoding(ofSamples) + stepsOfSpeech(language, effort.ofMs);
           const encoderSteps = encoding(samples.length);
           const budget = effort && good ? { left: effort.most * good - LAST_STEP, encoderSteps } : undefined;
-          const options = { ...(settings as WhisperSettings), ...run, budget, fitsWindow };
+          const whisperSettings = settings as WhisperSettings;
+          const heads = head && settings.words ? alignmentOf(head, whisperSettings.alignmentHeads) : {};
+          const options = { ...whisperSettings, ...heads, ...run, budget, fitsWindow };
+          if (head && whisperSettings.measuresHeads) {
+            const measured = await model.measure(
+              samples,
+              { ...options, alignmentHeads: allHeads(head) },
+              signal,
+            );
+            return { segments: [], measured };
+          }
           const before = budget?.left ?? 0;
           const found =
             options.timestamps === false

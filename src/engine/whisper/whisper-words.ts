@@ -1,6 +1,6 @@
 import type { RecognizedWord } from "../../domain/recognition.ts";
 import type { NativeSegment } from "../../native/whisper/whisper-addon.ts";
-import { meanProbability } from "./confidence.ts";
+import { meanProbability, missingBytes } from "./confidence.ts";
 
 /** Text that became whole with a token: the token, and the first of those that spell it together. */
 export type Piece = { text: string; segment: number; first: Place; last: Place };
@@ -16,14 +16,16 @@ export function toPieces(segments: readonly NativeSegment[]): Piece[] {
   const stream = new TextDecoder("utf-8", { ignoreBOM: true });
   const pieces: Piece[] = [];
   let first: Place | undefined;
+  let missing = 0;
   for (const [segment, { ids, bytes, ends }] of segments.entries()) {
     for (let token = 0; token < ids.length; token++) {
       const own = bytes.subarray(ends[token - 1] ?? 0, ends[token]);
       const text = stream.decode(own, { stream: true }).replaceAll("\uFFFD", "");
-      first ??= { segment, token };
-      if (text === "") continue;
-      pieces.push({ text, segment, first, last: { segment, token } });
-      first = undefined;
+      const here = { segment, token };
+      if (text !== "") pieces.push({ text, segment, first: first ?? here, last: here });
+      missing = missingBytes(own, missing);
+      if (missing === 0) first = undefined;
+      else if (text !== "" || first === undefined) first = here;
     }
   }
   return pieces;

@@ -35,10 +35,49 @@ function heads(list: string): readonly AlignmentHead[] {
   });
 }
 
-/** Returns the heads with which a model's words get times, where its manifest names none. */
-export function alignmentHeadsOf(shape: WhisperHead): readonly AlignmentHead[] {
+/** Returns the heads that are published for the shape of a model; undefined: there are none. */
+export function publishedHeads({
+  textLayers,
+  width,
+  vocab,
+}: WhisperHead): readonly AlignmentHead[] | undefined {
+  return PUBLISHED[`${textLayers} ${width} ${vocab}`];
+}
+
+/**
+ * How many frames of 20 ms after a token is heard the published heads look at it; less than 0: before. Measured with the recordings
+ * of scripts/bench/whisper-words.ts. Weights of the other shapes were not there, and have 0.
+ */
+const DELAYS: Readonly<Record<string, number>> = { "4 384 51864": 6, "6 512 51865": -2 };
+
+/** Returns with what the words of a model get times. @param own the heads that its manifest names */
+export function alignmentOf(
+  shape: WhisperHead,
+  own?: readonly AlignmentHead[],
+): { alignmentHeads: readonly AlignmentHead[]; alignmentDelay: number } {
   const { textLayers, width, vocab } = shape;
-  return PUBLISHED[`${textLayers} ${width} ${vocab}`] ?? upperHeads(shape);
+  if (own) return { alignmentHeads: own, alignmentDelay: 0 };
+  const alignmentDelay = DELAYS[`${textLayers} ${width} ${vocab}`] ?? 0;
+  return { alignmentHeads: publishedHeads(shape) ?? upperHeads(shape), alignmentDelay };
+}
+
+/** A head, and how much of its attention lies along the text that was recognized: at most 1. */
+export type MeasuredHead = { layer: number; head: number; share: number };
+
+/** A head with less does not follow the text. */
+const LEAST_SHARE = 0.15;
+/** Of the best. A head with less would add more noise than knowledge. */
+const LEAST_OF_BEST = 0.7;
+const MOST_HEADS = 10;
+
+/** Chooses the heads with which a model's words get times, in the order of its layers; none: no head follows the text. */
+export function chooseHeads(measured: readonly MeasuredHead[]): AlignmentHead[] {
+  const sorted = measured.toSorted((a, b) => b.share - a.share).slice(0, MOST_HEADS);
+  const least = Math.max(LEAST_SHARE, LEAST_OF_BEST * (sorted[0]?.share ?? 0));
+  return sorted
+    .filter(({ share }) => share >= least)
+    .toSorted((a, b) => a.layer - b.layer || a.head - b.head)
+    .map(({ layer, head }): AlignmentHead => [layer, head]);
 }
 
 /** Returns all heads of the upper half of the layers. Where they do not follow the sound, words get no times. */

@@ -1,12 +1,13 @@
-import { fileOf, type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
+import { fileOf, type InstalledModel, type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
 import type { RecognizerSettings } from "../../domain/recognition.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import { conversionOf, letterChoicesOf } from "../../pipeline/letter-conversion.ts";
 import { heldBackCharacter, ownSentenceOf, promptFor } from "../../pipeline/wording.ts";
 import type { ModelFamily } from "../contract.ts";
 import { givenGgml, whisperLanguages } from "./adding.ts";
+import { chooseHeads, type MeasuredHead, publishedHeads } from "./alignment-heads.ts";
 import { NO_TIMESTAMPS, whisperKeys, whisperTuning } from "./keys.ts";
-import { checkModelFile } from "./model-file.ts";
+import { checkModelFile, readHead } from "./model-file.ts";
 import { whisperNeeds } from "./needs.ts";
 import type { WhisperSettings } from "./settings.ts";
 
@@ -33,7 +34,7 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
   engine: "whisper",
   keys: whisperKeys,
   mayUseGpu: true,
-  canTimeWords: () => false,
+  canTimeWords,
   canQuantise: true,
   given: givenGgml,
   check: (files) => void look(fileOf(files, "weights")),
@@ -56,6 +57,21 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
         return { ...decoding, tuning: { [whisperKeys.tuning]: { ...own, timestamps: false } } };
       },
     },
+    measuring: {
+      settings(settings, { files, decoding }) {
+        const shape = readHead(fileOf(files, "weights"));
+        const isKnown = shape === undefined || publishedHeads(shape) !== undefined;
+        if (isKnown || whisperTuning(decoding).alignmentHeads !== undefined) return undefined;
+        return { ...settings, ...{ words: true, measuresHeads: true } };
+      },
+      decoding(decoding, measured) {
+        const alignmentHeads = chooseHeads(measured as readonly MeasuredHead[]);
+        return {
+          ...decoding,
+          tuning: { [whisperKeys.tuning]: { ...whisperTuning(decoding), alignmentHeads } },
+        };
+      },
+    },
   },
   windowMs: WINDOW_MS,
   maxChunkMs: WINDOW_MS,
@@ -67,6 +83,18 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
 });
 
 export const whisperFamily = createWhisperFamily(checkModelFile);
+
+/** Reports whether words of a model can have times: its manifest names no heads that it lacks, and does not say that it has none. */
+function canTimeWords({ files, decoding }: Pick<InstalledModel, "files" | "decoding">): boolean {
+  const heads = whisperTuning(decoding).alignmentHeads;
+  if (heads === undefined) return true;
+  const shape = readHead(fileOf(files, "weights"));
+  return (
+    shape !== undefined &&
+    heads.length > 0 &&
+    heads.every(([layer, head]) => layer < shape.textLayers && head < shape.textHeads)
+  );
+}
 
 /** Returns Whisper's reference settings, changed by the model's manifest. */
 export function whisperSettings(
@@ -89,6 +117,7 @@ export function whisperSettings(
     noSpeechThreshold: 0.6,
     suppressNonSpeech: true,
     ...(whisper.timestamps === false ? { timestamps: false } : {}),
+    ...(whisper.alignmentHeads === undefined ? {} : { alignmentHeads: whisper.alignmentHeads }),
     maxTokens: 0,
     ...(heldBack === undefined ? {} : { heldBack }),
     ...(initialPrompt === undefined ? {} : { initialPrompt }),

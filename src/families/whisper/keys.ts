@@ -2,6 +2,7 @@ import { languageOf } from "../../domain/languages.ts";
 import { LETTER_WAYS, type ModelDecoding } from "../../domain/model.ts";
 import { matching, oneOf, trueOrFalse, within } from "../checks.ts";
 import type { FamilyKeys } from "../contract.ts";
+import type { AlignmentHead } from "./alignment-heads.ts";
 
 /** Settings of Whisper's decoder for particular weights. */
 export type WhisperTuning = {
@@ -15,6 +16,8 @@ export type WhisperTuning = {
   acceptsPrompt?: boolean;
   /** False: the weights were trained without timestamps; the times of segments are those of the speech. */
   timestamps?: boolean;
+  /** The heads with which words get times; none: words get no times. Left out: those of the model's shape. */
+  alignmentHeads?: readonly AlignmentHead[];
 };
 
 /** Returns the settings that a manifest has for Whisper's decoder. */
@@ -22,6 +25,19 @@ export const whisperTuning = ({ tuning }: ModelDecoding): WhisperTuning => tunin
 
 /** The flag of `shruti models add` for weights that were trained without timestamps. */
 export const NO_TIMESTAMPS = "--no-timestamps";
+
+/** Most layers of a model, and most heads of a layer. */
+const MOST_OF_EACH = 128;
+
+/** Reads pairs of a layer and a head; undefined for anything else. */
+function toHeads(value: unknown): AlignmentHead[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const heads = value.map((pair: unknown) => (Array.isArray(pair) ? pair.map(Number) : []));
+  const isRight = heads.every(
+    (pair) => pair.length === 2 && pair.every((n) => Number.isInteger(n) && n >= 0 && n < MOST_OF_EACH),
+  );
+  return isRight ? heads.map(([layer = 0, head = 0]): AlignmentHead => [layer, head]) : undefined;
+}
 
 export const whisperKeys: FamilyKeys = {
   tuning: "whisper",
@@ -37,6 +53,11 @@ export const whisperKeys: FamilyKeys = {
         flags: NO_TIMESTAMPS,
         help: "for weights that were trained without timestamps: times come from the speech",
       },
+    },
+    alignment_heads: {
+      field: "alignmentHeads",
+      check: (value) => (toHeads(value) ? undefined : "must be a list of pairs: a layer and a head"),
+      read: toHeads,
     },
   },
   languages: {

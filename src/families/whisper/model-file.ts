@@ -94,8 +94,14 @@ export function checkModelFile(path: string): ModelFileInfo {
   }
 }
 
-/** What the head of a file says: the width of the states, and the layers of the decoder. */
-export type WhisperHead = { width: number; textLayers: number; audioLayers: number; vocab: number };
+/** What the head of a file says of the shape of a model: `width` is that of the states, `textHeads` those of a layer of the decoder. */
+export type WhisperHead = {
+  width: number;
+  textLayers: number;
+  textHeads: number;
+  audioLayers: number;
+  vocab: number;
+};
 
 /** Returns undefined when a file does not begin as a model does. */
 export function readHead(path: string): WhisperHead | undefined {
@@ -108,8 +114,8 @@ export function readHead(path: string): WhisperHead | undefined {
   try {
     const cursor = new FileCursor(file, fstatSync(file).size);
     if (cursor.uint32() !== MAGIC) return undefined;
-    const { state, textLayers, audioLayers, vocab } = readSizes(cursor);
-    return { width: state, textLayers, audioLayers, vocab };
+    const { state, textLayers, textHeads, audioLayers, vocab } = readSizes(cursor);
+    return { width: state, textLayers, textHeads, audioLayers, vocab };
   } catch {
     return undefined;
   } finally {
@@ -154,7 +160,7 @@ export type TensorSizes = {
   weights: WeightType;
 };
 
-type Sizes = TensorSizes & { audioHeads: number };
+type Sizes = TensorSizes & { audioHeads: number; textHeads: number };
 
 function readSizes(cursor: FileCursor): Sizes {
   const vocab = cursor.int32();
@@ -197,7 +203,7 @@ function readSizes(cursor: FileCursor): Sizes {
   if (audioState % weights.blockElements !== 0) {
     throw new Error(`its width of ${audioState} cannot be stored as ${weights.name}`);
   }
-  return { vocab, state: audioState, audioHeads, audioLayers, textLayers, mels, weights };
+  return { vocab, state: audioState, audioHeads, textHeads, audioLayers, textLayers, mels, weights };
 }
 
 function skipFilters(cursor: FileCursor, mels: number): void {

@@ -1,4 +1,5 @@
 import type { RecognizerSettings } from "../../domain/recognition.ts";
+import type { AlignmentHead } from "./alignment-heads.ts";
 
 /** Whisper's parameters for a chunk, without those that depend on the machine. */
 export type WhisperSettings = RecognizerSettings & {
@@ -25,4 +26,8 @@ export type WhisperSettings = RecognizerSettings & {
   timestamps?: boolean;
   /** Most tokens of a segment, up to 224; 0 for no limit. */
   maxTokens: number;
+  /** The heads with which words get times; left out: those of the model's shape. */
+  alignmentHeads?: readonly AlignmentHead[];
+  /** All heads are measured, and words get no times. */
+  measuresHeads?: boolean;
 };

@@ -16,6 +16,9 @@ export type NativeSegment = {
   isCut: boolean;
   ids: Int32Array;
   probabilities: Float32Array;
+  /** When each token begins and ends in the sound, milliseconds; empty where that was not asked for or not found. */
+  starts: Int32Array;
+  stops: Int32Array;
   ends: Uint32Array;
   bytes: Uint8Array;
 };
@@ -41,7 +44,6 @@ export type NativeParams = {
   initialPrompt: string;
   suppressNonSpeech: boolean;
   timestamps: boolean;
-  tokenTimestamps: false;
   maxTokens: number;
   /** Frames of the encoder, of 20 ms each: at most 1500, in multiples of 256 or all. */
   windowFrames: number;
@@ -51,10 +53,18 @@ export type NativeParams = {
   encoderSteps: number;
   /** The characters that the text may have: first and last of each range of code points, in order. Empty: all. */
   characters: Int32Array;
+  /** Layer and head of each head with which tokens get times. Empty: they get none. */
+  alignmentHeads: Int32Array;
+  /** How many frames of 20 ms after a token is heard these heads look at it; less than 0: before. */
+  alignmentDelay: number;
+  /** These heads are measured, and tokens get no times. */
+  measuresHeads: boolean;
 };
 
 export type NativeResult = {
   segments: NativeSegment[];
+  /** The measured heads: how much of the attention of each lies along the text, at most 1; about 0 where it looks anywhere. */
+  heads: { layer: number; head: number; share: number }[];
   /** What they cost in decoding steps, with the encodings of windows. */
   steps: number;
 };

@@ -1,5 +1,11 @@
 import { AppError } from "../../domain/errors.ts";
-import type { InstalledModel, ModelLanguage, ModelManifest, ModelPart } from "../../domain/model.ts";
+import type {
+  InstalledModel,
+  ModelDecoding,
+  ModelLanguage,
+  ModelManifest,
+  ModelPart,
+} from "../../domain/model.ts";
 import { isFailedTrial } from "../../domain/trial.ts";
 import type { DescribedModel, ModelFamily, SaidOfModel } from "../../families/contract.ts";
 import { FAMILIES, type Families } from "../../families/families.ts";
@@ -28,15 +34,20 @@ export type ModelAddingDeps = {
   families?: Families;
   /**
    * Recognizes some sound with a model before it is installed; left out: models are not tried.
-   * @returns what it has found, by the codes of languages
+   * @returns what it has found
    * @throws Error with the reason why it must not be installed
    */
   tryOutModel?: (model: InstalledModel) => Promise<TrialFindings>;
   log: Log;
 };
 
-/** What a trial has found, by the codes of languages: a verdict, and where that matters the best letters. */
-export type TrialFindings = ReadonlyMap<string, Pick<ModelLanguage, "trial" | "letters" | "decoderLanguage">>;
+/** What a trial has found. */
+export type TrialFindings = {
+  /** By the codes of languages: a verdict, and where that matters the best letters. */
+  languages: ReadonlyMap<string, Pick<ModelLanguage, "trial" | "letters" | "decoderLanguage">>;
+  /** The decoding with what was measured; left out: nothing was. */
+  decoding?: ModelDecoding;
+};
 
 /** Whether a model is only checked and tried, and not installed. */
 export type Adding = { isRehearsal: boolean };
@@ -86,7 +97,7 @@ export async function addModel(
     const model = { ...untried, files, bytes: staged.bytes, embedded: false };
     const manifest = withFindings(untried, await tryOut(tryOutModel, model));
     requireFreeId(registry, id);
-    if (isRehearsal) return { ...model, languages: manifest.languages };
+    if (isRehearsal) return { ...model, languages: manifest.languages, decoding: manifest.decoding };
     await keepDefault(registry, id, () => place(registry.directory, staged, manifest, families));
   } finally {
     await discardStaged(staged);
@@ -132,7 +143,7 @@ function place(
 /**
  * Tries a model with its temporary files.
  *
- * @returns nothing for all languages where models are not tried
+ * @returns nothing where models are not tried
  * @throws AppError `invalid_request` when it must not be installed
  */
 export async function tryOut(
@@ -140,7 +151,7 @@ export async function tryOut(
   model: InstalledModel,
 ): Promise<TrialFindings> {
   try {
-    return (await tryOutModel?.(model)) ?? new Map();
+    return (await tryOutModel?.(model)) ?? { languages: new Map() };
   } catch (error) {
     throw invalidFile(errorMessage(error));
   }
@@ -148,8 +159,12 @@ export async function tryOut(
 
 /** Writes what a trial has found into a manifest. */
 function withFindings(manifest: ModelManifest, findings: TrialFindings): ModelManifest {
-  const languages = manifest.languages.map((language) => ({ ...language, ...findings.get(language.code) }));
-  return { ...manifest, languages };
+  const { decoding = manifest.decoding } = findings;
+  const languages = manifest.languages.map((language) => ({
+    ...language,
+    ...findings.languages.get(language.code),
+  }));
+  return { ...manifest, languages, decoding };
 }
 
 /**

@@ -48,6 +48,10 @@ test("a written manifest can be read", () => {
   expect(parseManifest(ctcSource, "m.toml")).toEqual(ctc);
   const untimed = { ...manifest, decoding: { tuning: { whisper: { timestamps: false } } } };
   expect(parseManifest(renderManifest(untimed), "m.toml")).toEqual(untimed);
+  for (const alignmentHeads of [[], [[3, 1] as const, [4, 2] as const]]) {
+    const timed = { ...manifest, decoding: { tuning: { whisper: { alignmentHeads } } } };
+    expect(parseManifest(renderManifest(timed), "m.toml")).toEqual(timed);
+  }
   const lettered = {
     ...manifest,
     languages: manifest.languages.map((language) => ({ ...language, letters: "other" as const })),
@@ -79,6 +83,13 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ["[[languages]]", "[[tongues]]", "m.toml"],
   ["beam_size = 2", "beam_size = 2.5", "decoding.beam_size must be a whole number from 1 to 8"],
   ["accepts_prompt = false", "accepts_prompt = 0", "decoding.accepts_prompt must be true or false"],
+  ...["3", "[3, 1]", "[[3]]", "[[3, 1.5]]", "[[3, -1]]", '[["a", "b"]]'].map(
+    (heads): [string, string, string] => [
+      "accepts_prompt = false",
+      `alignment_heads = ${heads}`,
+      "decoding.alignment_heads must be a list of pairs: a layer and a head",
+    ],
+  ),
   ["[decoding]", "[decoding", "m.toml:"],
   ["[decoding]", "[decoding]\nconstructor = 1", "decoding.constructor is unknown"],
   ['version = "1.2.0"', 'version = "1.2.0"\ntoString = "x"', "m.toml:4: toString is unknown"],

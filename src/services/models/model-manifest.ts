@@ -313,7 +313,7 @@ function parse(source: string, path: string): Parsed {
   }
 }
 
-type TomlValue = string | number | boolean | readonly (string | number)[];
+type TomlValue = string | number | boolean | readonly (string | number | readonly number[])[];
 
 /**
  * Returns the keys of `[[languages]]` whose fields only models of other families have. What an admin says in them is

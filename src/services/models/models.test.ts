@@ -66,7 +66,9 @@ async function open(
     log: silentLog,
     clock: manualClock(),
     families: createFamilies([createWhisperFamily(lookAt), ...FAMILIES.list.slice(1)]),
-    tryOutModel: async () => new Map(Object.entries(verdicts).map(([code, trial]) => [code, { trial }])),
+    tryOutModel: async () => ({
+      languages: new Map(Object.entries(verdicts).map(([code, trial]) => [code, { trial }])),
+    }),
   });
 }
 

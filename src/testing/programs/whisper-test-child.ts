@@ -5,9 +5,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Precision } from "../../domain/engine-options.ts";
+import type { RecognizedWord } from "../../domain/recognition.ts";
 import { openWhisper } from "../../engine/whisper/whisper.ts";
 import type { LoadedModel, WhisperOptions } from "../../engine/whisper/whisper-model.ts";
 import type { WhisperSegment } from "../../engine/whisper/whisper-segments.ts";
+import { alignmentOf } from "../../families/whisper/alignment-heads.ts";
+import { readHead } from "../../families/whisper/model-file.ts";
 import { variantName } from "../../native/cpu-variants.ts";
 import { threadsOf } from "../boxes/threads.ts";
 
@@ -146,6 +149,14 @@ async function hearEach(load: (path: string) => Promise<LoadedModel>, request: R
   return all;
 }
 
+/** What is recognized, and the words that have times. */
+type HeardWords = Heard & { words: RecognizedWord[] };
+
+function headsOf({ models }: Request) {
+  const head = readHead(models[0] ?? "");
+  return head && alignmentOf(head);
+}
+
 /** Recognizes every audio with every set of options, `parallel` at a time. */
 async function transcribeEach(model: LoadedModel, request: Request): Promise<Outcome[][]> {
   const rounds: Outcome[][] = [];
@@ -153,7 +164,7 @@ async function transcribeEach(model: LoadedModel, request: Request): Promise<Out
     for (const options of request.options ?? [{}]) {
       const samples = toSamples(audio);
       const all = Array.from({ length: request.parallel ?? 1 }, () =>
-        outcome(() => model.recognize(samples, { ...GREEDY, ...options })),
+        outcome(() => model.recognize(samples, { ...GREEDY, ...headsOf(request), ...options })),
       );
       rounds.push(await Promise.all(all));
     }
@@ -181,27 +192,31 @@ async function abort(model: LoadedModel, request: Request): Promise<unknown> {
 
 /** What transcriptions give that make their steps together, and what each gives by itself. */
 export type InThreadGroups = {
-  alone: Heard[];
-  together: Heard[];
+  alone: HeardWords[];
+  together: HeardWords[];
   /** The steps of those. */
   steps: { steps: number; tokens: number };
   /** Every second one with a higher niceness, beside those that are aborted or repeat their text with samples. */
-  disturbed: Heard[];
+  disturbed: HeardWords[];
   aborted: { outcome: Outcome; tookMs: number }[];
   sampled: Outcome[];
 };
 
 async function inThreadGroups(model: LoadedModel, request: Request): Promise<InThreadGroups> {
   const sounds = (request.audio ?? []).map(toSamples);
-  const hear = async (samples: Float32Array, options: WhisperOptions): Promise<Heard> => {
-    const segments = await model.recognize(samples, options);
+  const heads = headsOf(request);
+  // Words have times in some of the chunks, and so these have further steps.
+  const hear = async (n: number, options: WhisperOptions): Promise<HeardWords> => {
+    const words = n % 3 === 1;
+    const segments = await model.recognize(sounds[n] ?? new Float32Array(), { ...options, ...heads, words });
     const probabilities = segments.flatMap(({ tokens }) => tokens.map(({ probability }) => probability));
-    return { text: textOf(segments), probabilities };
+    const found = segments.map((segment) => segment.words ?? []);
+    return { text: textOf(segments), probabilities, words: found.flat() };
   };
   const hearAll = (options: WhisperOptions, niceness = 0) =>
-    Promise.all(sounds.map((samples, n) => hear(samples, { ...options, niceness: (n % 2) * niceness })));
-  const alone: Heard[] = [];
-  for (const samples of sounds) alone.push(await hear(samples, GREEDY));
+    Promise.all(sounds.map((_, n) => hear(n, { ...options, niceness: (n % 2) * niceness })));
+  const alone: HeardWords[] = [];
+  for (const n of sounds.keys()) alone.push(await hear(n, GREEDY));
   const grouped = { ...GREEDY, threadGroups: request.threadGroups ?? 2, groupThreads: 2 };
   const before = model.groupSteps();
   const together = await hearAll(grouped);

@@ -51,6 +51,8 @@ class Alignment : public whisper_window_listener {
    public:
     struct Options {
         std::vector<AlignmentHead> heads;
+        /** How many frames of 20 ms after a token is heard the heads look at it; less than 0: before. */
+        int delay;
         /** Heads are measured one by one, and tokens have no times. */
         bool measures_heads;
         /** The sound of all windows, 16 kHz. */

@@ -7,19 +7,12 @@
 namespace {
 
 // In the unit of the attention, which is at most the square root of the number of units. Chosen by measuring
-// (scripts/bench/word-times.ts).
+// (scripts/bench/whisper-words.ts).
 /** What a pause is worth in a frame without sound, and what it costs in a loud one. */
 constexpr float kPause = 8;
 constexpr float kPauseWhereLoud = 8;
 /** What a unit costs in a frame without sound. */
 constexpr float kUnitWhereQuiet = 4;
-/** What each frame of a delay costs, for a unit. */
-constexpr double kDelay = 0.05;
-
-/** Delays of the attention that are looked at first, frames. */
-constexpr int kDelays[] = {-8, -4, 0, 4, 8};
-/** Then those so far from the best. */
-constexpr int kCloser[] = {2, 1};
 
 constexpr float kNever = -1e30f;
 
@@ -44,8 +37,8 @@ class Steps {
         }
     }
 
-    UnitPath Find(int delay) {
-        SetValues(delay);
+    UnitPath Find() {
+        SetValues();
         const int count = static_cast<int>(step_unit.size());
         // Two steps before the first one, so that each has two before it.
         float* last = before.data() + 2;
@@ -69,14 +62,14 @@ class Steps {
     }
 
    private:
-    void SetValues(int delay) {
+    void SetValues() {
         const int count = static_cast<int>(step_unit.size());
         for (int step = 0; step < count; step++) {
             const int    unit = step_unit[step];
             const float* row = sound.attention.data() + static_cast<size_t>(std::max(unit, 0)) * sound.frames;
             for (int frame = 0; frame < sound.frames; frame++) {
                 const float loud = sound.loudness[frame];
-                const int   looked = std::clamp(frame - delay, 0, sound.frames - 1);
+                const int   looked = std::clamp(frame + sound.delay, 0, sound.frames - 1);
                 values[static_cast<size_t>(frame) * count + step] =
                     unit < 0 ? kPause - (kPause + kPauseWhereLoud) * loud : row[looked] - kUnitWhereQuiet * (1 - loud);
             }
@@ -87,8 +80,7 @@ class Steps {
         UnitPath  path;
         const int count = static_cast<int>(step_unit.size());
         int       step = last[count - 1] >= last[count - 2] ? count - 1 : count - 2;
-        path.score = last[step];
-        if (path.score <= kNever / 2) return path;
+        if (last[step] <= kNever / 2) return path;
         path.begin.assign(sound.units, 0);
         path.end.assign(sound.units, 0);
         for (int frame = sound.frames - 1; frame >= 0; frame--) {
@@ -109,13 +101,13 @@ class Steps {
 };
 
 /** Returns the mean attention of the frames that units have, of the most that it can be. */
-double ShareOf(const WindowSound& sound, const UnitPath& path, int delay) {
+double ShareOf(const WindowSound& sound, const UnitPath& path) {
     double sum = 0;
     int    frames = 0;
     for (int unit = 0; unit < sound.units; unit++) {
         const float* row = sound.attention.data() + static_cast<size_t>(unit) * sound.frames;
         for (int frame = path.begin[unit]; frame < path.end[unit]; frame++, frames++) {
-            sum += row[std::clamp(frame - delay, 0, sound.frames - 1)];
+            sum += row[std::clamp(frame + sound.delay, 0, sound.frames - 1)];
         }
     }
     return frames == 0 || sound.units < 2 ? 0 : sum / frames / std::sqrt(sound.units - 1.0);
@@ -124,27 +116,10 @@ double ShareOf(const WindowSound& sound, const UnitPath& path, int delay) {
 }  // namespace
 
 UnitPath FindPath(const WindowSound& sound) {
-    UnitPath best;
-    if (sound.units == 0 || sound.units > sound.frames) return best;
-    Steps      steps(sound);
-    int        best_delay = 0;
-    double     best_score = kNever;
-    const auto look = [&](int delay) {
-        UnitPath     path = steps.Find(delay);
-        const double score = path.score - kDelay * std::abs(delay) * sound.units;
-        if (path.begin.empty() || score <= best_score) return;
-        best_score = score;
-        best_delay = delay;
-        best = std::move(path);
-    };
-    for (const int delay : kDelays) look(delay);
-    for (const int reach : kCloser) {
-        const int from = best_delay;
-        look(from - reach);
-        look(from + reach);
-    }
-    if (!best.begin.empty()) best.share = ShareOf(sound, best, best_delay);
-    return best;
+    if (sound.units == 0 || sound.units > sound.frames) return {};
+    UnitPath path = Steps(sound).Find();
+    if (!path.begin.empty()) path.share = ShareOf(sound, path);
+    return path;
 }
 
 std::vector<float> LoudnessOf(const float* samples, int count, int frames) {
@@ -153,7 +128,7 @@ std::vector<float> LoudnessOf(const float* samples, int count, int frames) {
     constexpr float kEmphasis = 0.7f;
     constexpr float kSilence = 1e-9f;
     // Of the range between the quietest and the loudest frames, both but for a twentieth of all, decibels.
-    constexpr float kLeastRange = 12, kMostRange = 50;
+    constexpr float kLeastRange = 12, kMostRange = 35;
     // Parts of the range.
     constexpr float    kPauseBelow = 0.15f, kSpeechAbove = 0.35f;
     std::vector<float> levels(frames);

@@ -5,6 +5,8 @@
 
 /** What is known of a window before its tokens have times. */
 struct WindowSound {
+    /** How many frames after a unit is heard the heads look at it; less than 0: before. */
+    int delay = 0;
     /** How many characters there are, in tokens of their own or several of one token. */
     int units = 0;
     int frames = 0;
@@ -20,8 +22,6 @@ struct WindowSound {
 struct UnitPath {
     std::vector<int> begin;
     std::vector<int> end;
-    /** The sum along the path; comparable only for the same window. */
-    double score = 0;
     /** How much of the heads' attention lies along the path, at most 1; about 0 for heads that look anywhere. */
     double share = 0;
 };
@@ -29,8 +29,7 @@ struct UnitPath {
 /**
  * Finds when each unit is spoken: the best way through what the heads look at, with pauses where the sound is quiet. It is
  * dynamic time warping, as the authors of Whisper use it (openai/whisper, `timing.py`), with pauses between words as steps of
- * their own. Heads look earlier or later than a unit is heard, each model's in its own way; so the path is looked for at several
- * delays, and the pauses of the sound decide.
+ * their own.
  *
  * @returns an empty path where there are more units than frames
  */

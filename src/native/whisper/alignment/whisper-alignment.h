@@ -177,6 +177,7 @@ void Alignment::OnWindow(const whisper_token_data* tokens, int count, int prompt
 /** Returns the window's sound, with the mean attention of `heads` heads: that of a unit is the mean of its tokens. */
 WindowSound Alignment::SoundOf(const Window& window, const std::vector<float>& attention, size_t heads) const {
     WindowSound sound;
+    sound.delay = options.delay;
     sound.units = static_cast<int>(window.begins_word.size());
     sound.frames = window.frames;
     sound.begins_word = window.begins_word;
@@ -202,7 +203,9 @@ void Alignment::SetTimes(const Window& window) {
     }
     const UnitPath path = FindPath(SoundOf(window, attention, options.heads.size()));
     if (path.share < kLeastShare) return;
-    const auto to_ms = [&](int frame) { return (2 * frame + window.seek) * 10; };
+    const auto to_ms = [&](int frame) {
+        return std::min((2 * frame + window.seek) * 10, options.sample_count / (WHISPER_SAMPLE_RATE / 1000));
+    };
     size_t     token = 0;
     for (size_t i = window.first_segment; i < times.size(); i++) {
         for (const whisper_token_data& data : state->result_all[i].tokens) {

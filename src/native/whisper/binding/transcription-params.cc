@@ -53,6 +53,9 @@ std::vector<int32_t> CharactersParam(const Napi::Object& object) {
     return bounds;
 }
 
+/** Frames. */
+constexpr int kMaxDelay = 50;
+
 std::vector<AlignmentHead> HeadsParam(const Napi::Object& object, whisper_context* context) {
     const std::vector<int32_t> pairs = NumbersParam(object, "alignmentHeads");
     std::vector<AlignmentHead> heads;
@@ -97,6 +100,7 @@ TranscriptionParams ReadParams(const Napi::Object& object, whisper_context* cont
     params.encoder_steps = NumberParam(object, "encoderSteps", 0, kMaxSteps);
     params.characters = CharactersParam(object);
     params.alignment_heads = HeadsParam(object, context);
+    params.alignment_delay = IntegerParam(object, "alignmentDelay", -kMaxDelay, kMaxDelay);
     params.measures_heads = FlagParam(object, "measuresHeads");
     return params;
 }

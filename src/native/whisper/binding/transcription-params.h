@@ -39,6 +39,7 @@ struct TranscriptionParams {
     std::vector<int32_t> characters;
     /** None: words need no times. */
     std::vector<AlignmentHead> alignment_heads;
+    int                        alignment_delay;
     bool                       measures_heads;
 
     /** Whether the transcription shares threads and steps with others. */

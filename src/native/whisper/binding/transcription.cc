@@ -106,8 +106,8 @@ class Transcription : public PromiseWorker {
                 if (member) member->StepAside();
             };
             alignment.emplace(model->context, slot.state,
-                              Alignment::Options{params.alignment_heads, params.measures_heads, samples.data(), count,
-                                                 on_compute});
+                              Alignment::Options{params.alignment_heads, params.alignment_delay,
+                                                 params.measures_heads, samples.data(), count, on_compute});
         }
         const auto   pool_of = [&slot, this](int threads) { return slot.ThreadPool(threads, params.niceness); };
         if (params.IsShared()) {

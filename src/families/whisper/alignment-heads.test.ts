@@ -1,0 +1,58 @@
+import { expect, test } from "bun:test";
+import { alignmentOf, chooseHeads, publishedHeads } from "./alignment-heads.ts";
+
+const shape = (textLayers: number, width: number, vocab: number) => ({
+  ...{ textLayers, width, vocab, audioLayers: textLayers, textHeads: width / 64 },
+});
+
+test.each([
+  [shape(4, 384, 51864), 8],
+  [shape(4, 384, 51865), 6],
+  [shape(6, 512, 51864), 5],
+  [shape(6, 512, 51865), 8],
+  [shape(12, 768, 51864), 19],
+  [shape(12, 768, 51865), 10],
+  [shape(24, 1024, 51864), 18],
+  [shape(24, 1024, 51865), 6],
+  [shape(32, 1280, 51865), 23],
+  [shape(32, 1280, 51866), 10],
+  [shape(4, 1280, 51866), 6],
+])("%o has %d published heads, which it has", (of, count) => {
+  const heads = publishedHeads(of) ?? [];
+  expect(new Set(heads.map(String)).size).toBe(count);
+  expect(alignmentOf(of).alignmentHeads).toEqual(heads);
+  for (const [layer, head] of heads) {
+    expect(layer).toBeLessThan(of.textLayers);
+    expect(head).toBeLessThan(of.textHeads);
+  }
+});
+
+test("another shape has the heads of its upper layers", () => {
+  expect(publishedHeads(shape(2, 128, 51865))).toBeUndefined();
+  expect(alignmentOf(shape(2, 128, 51865)).alignmentHeads).toEqual([
+    [1, 0],
+    [1, 1],
+  ]);
+  expect(alignmentOf(shape(3, 64, 51865)).alignmentHeads).toEqual([
+    [1, 0],
+    [2, 0],
+  ]);
+});
+
+test("the heads of a manifest take the place of those of the shape", () => {
+  expect(alignmentOf(shape(6, 512, 51865), [[1, 2]])).toEqual({
+    alignmentHeads: [[1, 2]],
+    alignmentDelay: 0,
+  });
+});
+
+test.each<[string, number[], number[]]>([
+  ["the best ones", [0.02, 0.5, 0.2, 0.45], [1, 3]],
+  ["none where none follows the text", [0.1, 0.02, 0.14], []],
+  ["one, where it alone does", [0.1, 0.16, 0.14], [1]],
+  ["at most ten", Array.from({ length: 12 }, (_, i) => 0.5 - i / 100), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]],
+  ["none of none", [], []],
+])("of the measured heads are chosen: %s", (_, shares, chosen) => {
+  const measured = shares.map((share, head) => ({ layer: 1, head, share }));
+  expect(chooseHeads(measured)).toEqual(chosen.map((head) => [1, head]));
+});
