@@ -151,7 +151,10 @@ async function recognize(
   const known = { code: language, name: language, modes: ["native" as const] };
   const whisper = values.heads === undefined ? {} : { alignmentHeads: JSON.parse(values.heads) };
   const settings: RecognizerSettings = {
-    ...family.settingsFor({ language, mode: "native" }, { languages: [known], decoding: { tuning: { whisper } } }),
+    ...family.settingsFor(
+      { language, mode: "native" },
+      { languages: [known], decoding: { tuning: { whisper } } },
+    ),
     words,
   };
   const before = process.cpuUsage();

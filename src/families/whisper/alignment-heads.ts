@@ -35,6 +35,19 @@ function heads(list: string): readonly AlignmentHead[] {
   });
 }
 
+/**
+ * How many frames of 20 ms after a token is heard the published heads look at it; less than 0: before. Measured with the recordings
+ * of scripts/bench/whisper-words.ts. Weights of the other shapes were not there: their heads are measured when a model is added.
+ */
+const DELAYS: Readonly<Record<string, number>> = { "4 384 51864": 6, "6 512 51865": -2 };
+
+/**
+ * Reports whether the heads of a model are to be measured when it is added: whether it has a shape of which it is not known when its
+ * published heads look at a token.
+ */
+export const needsMeasuring = ({ textLayers, width, vocab }: WhisperHead): boolean =>
+  !(`${textLayers} ${width} ${vocab}` in DELAYS);
+
 /** Returns the heads that are published for the shape of a model; undefined: there are none. */
 export function publishedHeads({
   textLayers,
@@ -43,12 +56,6 @@ export function publishedHeads({
 }: WhisperHead): readonly AlignmentHead[] | undefined {
   return PUBLISHED[`${textLayers} ${width} ${vocab}`];
 }
-
-/**
- * How many frames of 20 ms after a token is heard the published heads look at it; less than 0: before. Measured with the recordings
- * of scripts/bench/whisper-words.ts. Weights of the other shapes were not there, and have 0.
- */
-const DELAYS: Readonly<Record<string, number>> = { "4 384 51864": 6, "6 512 51865": -2 };
 
 /** Returns with what the words of a model get times. @param own the heads that its manifest names */
 export function alignmentOf(
@@ -65,9 +72,9 @@ export function alignmentOf(
 export type MeasuredHead = { layer: number; head: number; share: number };
 
 /** A head with less does not follow the text. */
-const LEAST_SHARE = 0.15;
+const LEAST_SHARE = 0.5;
 /** Of the best. A head with less would add more noise than knowledge. */
-const LEAST_OF_BEST = 0.7;
+const LEAST_OF_BEST = 0.8;
 const MOST_HEADS = 10;
 
 /** Chooses the heads with which a model's words get times, in the order of its layers; none: no head follows the text. */

@@ -5,7 +5,7 @@ import { conversionOf, letterChoicesOf } from "../../pipeline/letter-conversion.
 import { heldBackCharacter, ownSentenceOf, promptFor } from "../../pipeline/wording.ts";
 import type { ModelFamily } from "../contract.ts";
 import { givenGgml, whisperLanguages } from "./adding.ts";
-import { chooseHeads, type MeasuredHead, publishedHeads } from "./alignment-heads.ts";
+import { chooseHeads, type MeasuredHead, needsMeasuring } from "./alignment-heads.ts";
 import { NO_TIMESTAMPS, whisperKeys, whisperTuning } from "./keys.ts";
 import { checkModelFile, readHead } from "./model-file.ts";
 import { whisperNeeds } from "./needs.ts";
@@ -60,7 +60,7 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
     measuring: {
       settings(settings, { files, decoding }) {
         const shape = readHead(fileOf(files, "weights"));
-        const isKnown = shape === undefined || publishedHeads(shape) !== undefined;
+        const isKnown = shape === undefined || !needsMeasuring(shape);
         if (isKnown || whisperTuning(decoding).alignmentHeads !== undefined) return undefined;
         return { ...settings, ...{ words: true, measuresHeads: true } };
       },

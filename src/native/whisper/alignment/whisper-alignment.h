@@ -88,7 +88,7 @@ int FramesOf(const whisper_context& context, const whisper_state& state) {
 }
 
 /** The least share of the heads' attention on a path that follows the speech. */
-constexpr double kLeastShare = 0.15;
+constexpr double kLeastShare = 0.4;
 
 }  // namespace
 
