@@ -148,7 +148,7 @@ async function recognize(
   words: boolean,
 ): Promise<{ words: RecognizedWord[]; text: string; cpuMs: number }> {
   const language = nameOf(path).slice(0, 2);
-  const known = { code: language, name: language, modes: ["native" as const] };
+  const known = { code: language, name: language, modes: ["native" as const], letters: "prompted" as const };
   const whisper = values.heads === undefined ? {} : { alignmentHeads: JSON.parse(values.heads) };
   const settings: RecognizerSettings = {
     ...family.settingsFor(

@@ -35,6 +35,23 @@ HI = [
     "यह नदी बहुत पुरानी है और इसका पानी साफ है।",
     "डॉक्टर ने कहा कि दवा दिन में दो बार लेनी चाहिए।",
 ]
+# Of words that the demonstration model knows.
+DEMO_EN = [
+    "The total is twenty three lakh rupees.",
+    "The meeting is on twenty one june.",
+    "My phone number is one three.",
+    "Today is friday thirteen july.",
+    "The call is on wednesday.",
+    "Six hundred forty eight.",
+]
+DEMO_HI = [
+    "अभी दस बजे और दस मिनट हैं।",
+    "मेरा टिकट नंबर चार एक शून्य दो पाँच है।",
+    "कुल छप्पन लाख रुपये है।",
+    "मुझे कार्ड में प्रॉब्लम है।",
+    "मीटिंग दस अप्रैल को है।",
+    "मेरा फ़ोन नंबर तीन चार चार है।",
+]
 # Name, voice, sentences, words a minute, pitch.
 VOICES = [
     ("en-1", "en-us", EN[:4], 150, 50),
@@ -43,6 +60,9 @@ VOICES = [
     ("hi-1", "hi", HI, 140, 50),
     ("hi-2", "hi+f3", HI[::-1], 150, 60),
     ("hi-3", "hi+m4", HI[2:] + HI[:2], 130, 40),
+    ("en-demo-1", "en-us+f3", DEMO_EN, 150, 50),
+    ("hi-demo-1", "hi+f3", DEMO_HI, 150, 50),
+    ("hi-demo-2", "hi+m4", DEMO_HI[::-1], 140, 40),
 ]
 WORD, END, PHONEME = 1, 0, 7
 # A sentence of the corpus TIMIT, whose words people have labelled: first and last sample.

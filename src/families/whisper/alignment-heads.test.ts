@@ -56,7 +56,11 @@ test.each<[string, number[], number[]]>([
   ["the best ones", [0.02, 0.9, 0.2, 0.8], [1, 3]],
   ["none where none follows the text", [0.1, 0.02, 0.44], []],
   ["one, where it alone does", [0.1, 0.56, 0.44], [1]],
-  ["at most ten", Array.from({ length: 12 }, (_, i) => 0.9 - i / 100), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]],
+  [
+    "at most twenty",
+    Array.from({ length: 24 }, (_, i) => 0.9 - i / 100),
+    Array.from({ length: 20 }, (_, i) => i),
+  ],
   ["none of none", [], []],
 ])("of the measured heads are chosen: %s", (_, shares, chosen) => {
   const measured = shares.map((share, head) => ({ layer: 1, head, share }));

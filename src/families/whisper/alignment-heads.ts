@@ -74,8 +74,8 @@ export type MeasuredHead = { layer: number; head: number; share: number };
 /** A head with less does not follow the text. */
 const LEAST_SHARE = 0.5;
 /** Of the best. A head with less would add more noise than knowledge. */
-const LEAST_OF_BEST = 0.8;
-const MOST_HEADS = 10;
+const LEAST_OF_BEST = 0.7;
+const MOST_HEADS = 20;
 
 /** Chooses the heads with which a model's words get times, in the order of its layers; none: no head follows the text. */
 export function chooseHeads(measured: readonly MeasuredHead[]): AlignmentHead[] {
