@@ -186,6 +186,24 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
     }
   }, 60_000);
 
+  test("give words times where they are asked to, and only then", async () => {
+    const found = async (words: boolean) =>
+      (await recognize(speech, { chosen: { ...settings, words } })).segments;
+    expect((await found(false)).filter((segment) => segment.words !== undefined)).toEqual([]);
+    if (!family.canTimeWords({ files, decoding: {} })) return;
+    let before = 0;
+    for (const { text, startMs, endMs, words = [] } of await found(true)) {
+      expect(words.map((word) => word.text).join("")).toBe(text.replace(/\s/gu, ""));
+      before = Math.max(before, startMs);
+      for (const word of words) {
+        expect(word.startMs).toBeGreaterThanOrEqual(before);
+        expect(word.endMs).toBeGreaterThanOrEqual(word.startMs);
+        before = word.endMs;
+      }
+      expect(endMs).toBeGreaterThanOrEqual(before);
+    }
+  }, 60_000);
+
   test("accept all their settings, also for chunks at the same time", async () => {
     const all = [settings, family.singlePass(settings), family.secondAttempt?.(settings) ?? settings];
     const outcomes = await Promise.all(all.map((chosen) => recognize(speech, { chosen, seconds: 5 })));

@@ -3,10 +3,10 @@ import type { NativeSegment } from "../../native/whisper/whisper-addon.ts";
 import { meanProbability, missingBytes } from "./confidence.ts";
 
 /** Text that became whole with a token: the token, and the first of those that spell it together. */
-export type Piece = { text: string; segment: number; first: Place; last: Place };
+export type Piece = { text: string; segment: number; first: TokenPlace; last: TokenPlace };
 
 /** A token: its segment, and its number there. */
-type Place = { segment: number; token: number };
+type TokenPlace = { segment: number; token: number };
 
 /**
  * Divides segments into pieces, each of which one token has made whole. Tokens split characters, and so, rarely, do segments:
@@ -15,7 +15,7 @@ type Place = { segment: number; token: number };
 export function toPieces(segments: readonly NativeSegment[]): Piece[] {
   const stream = new TextDecoder("utf-8", { ignoreBOM: true });
   const pieces: Piece[] = [];
-  let first: Place | undefined;
+  let first: TokenPlace | undefined;
   let missing = 0;
   for (const [segment, { ids, bytes, ends }] of segments.entries()) {
     for (let token = 0; token < ids.length; token++) {
@@ -62,7 +62,7 @@ export function toWords(
 
 function timeOf(
   segments: readonly NativeSegment[],
-  place: Place | undefined,
+  place: TokenPlace | undefined,
   of: "starts" | "stops",
 ): number | undefined {
   return place && segments[place.segment]?.[of][place.token];

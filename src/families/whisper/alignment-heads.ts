@@ -73,7 +73,7 @@ export type MeasuredHead = { layer: number; head: number; share: number };
 
 /** A head with less does not follow the text. */
 const LEAST_SHARE = 0.5;
-/** Of the best. A head with less would add more noise than knowledge. */
+/** A head with less of the share of the best one would add more noise than knowledge. */
 const LEAST_OF_BEST = 0.7;
 const MOST_HEADS = 20;
 
