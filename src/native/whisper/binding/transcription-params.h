@@ -7,11 +7,8 @@
 #include <string>
 #include <vector>
 
-<<<<<<< HEAD
-#include "niceness.h"
-=======
 #include "alignment.h"
->>>>>>> 6fdcce72 (whisper: tokens have times, by where the alignment heads look (not yet used))
+#include "niceness.h"
 #include "whisper.h"
 
 /** The parameters of one transcription; `NativeParams` in whisper-addon.ts says what they mean. */
