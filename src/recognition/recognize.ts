@@ -23,7 +23,7 @@ import { type DecodedRecording, decodeRecording, findChunks } from "./prepare.ts
 import { createProgress, type Progress } from "./progress.ts";
 import { withRetries } from "./retry.ts";
 import { createSpeakerRun, type SpeakerRun } from "./speaker-run.ts";
-import { writeSegments } from "./written-form.ts";
+import { segmentWriter } from "./written-form.ts";
 
 /** Chunks that wait for slots while all slots are taken. More of them would only make the queue longer. */
 const WAITING_BESIDE_SLOTS = 1;
@@ -234,7 +234,8 @@ async function assemble(
   // Without text there is nothing to label.
   const found = segments.length > 0 ? await speakers?.finish() : undefined;
   const labelled = found ? joinSpeakers(segments, found.turns) : segments;
-  const written = await inSlices(labelled, (slice) => writeSegments(slice, request));
+  const write = await segmentWriter(request);
+  const written = await inSlices(labelled, write);
   return endingOf({
     request,
     durationMs: recording.durationMs,

@@ -2,14 +2,13 @@ import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.t
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import { wordSegments } from "../pipeline/worded.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
-import { type WrittenForm, writeSegments } from "./written-form.ts";
+import { leaveSegments, type SegmentWriter } from "./written-form.ts";
 
 type Ended = Pick<ChunkRecord, "state" | "segments" | "channel" | "startMs" | "endMs">;
-type Recording = Pick<TranscriptionRequest, "mode" | "channelMode"> &
-  WrittenForm & {
-    durationMs: number;
-    channels: number;
-  };
+type Recording = Pick<TranscriptionRequest, "mode" | "channelMode"> & {
+  durationMs: number;
+  channels: number;
+};
 
 /** A text, and the audio that it is the text of, milliseconds over the recognized channels. */
 export type TextOfAudio = { text: string; audioMs: number };
@@ -33,8 +32,11 @@ export type TextSoFar = {
   add(following: readonly Ended[], chunkCount: number): TextOfAudio;
 };
 
-export function createTextSoFar(recording: Recording): TextSoFar {
-  const { mode, channelMode, durationMs, channels } = recording;
+/** @param write writes segments in the form that was asked for; left out: as they were said */
+export function createTextSoFar(
+  { mode, channelMode, durationMs, channels }: Recording,
+  write: SegmentWriter = leaveSegments,
+): TextSoFar {
   const segments: LooseSegment[] = [];
   const rest = { gaps: [], warnings: [], durationMs, channels, request: { channelMode } };
   const audio = createAudioSoFar(durationMs);
@@ -46,7 +48,7 @@ export function createTextSoFar(recording: Recording): TextSoFar {
     add(following, chunkCount) {
       for (const chunk of following) {
         if (chunk.state === "waiting") break;
-        const worded = writeSegments(wordSegments(chunk.segments ?? [], mode), recording);
+        const worded = write(wordSegments(chunk.segments ?? [], mode));
         const hasText = worded.some(({ text }) => text !== "");
         segments.push(...worded);
         audio.add(chunk, hasText);

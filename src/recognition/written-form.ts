@@ -3,33 +3,45 @@ import type { LooseSegment } from "../pipeline/stitch.ts";
 import { carryWords, fitWords, regroupWords, withWords } from "../pipeline/timed-words.ts";
 import type { AlignedGroup } from "../pipeline/word-alignment.ts";
 import { wordSpans } from "../pipeline/word-spans.ts";
-import { applyScript } from "../transliteration/apply-script.ts";
-import { applyWritten } from "../written/apply.ts";
+import type { applyScript as ApplyScript } from "../transliteration/apply-script.ts";
+import type { applyWritten as ApplyWritten } from "../written/apply.ts";
 
 /** The form of the text that a request asks for. Null, as rows have it, or left out: as it was said, in the language's script. */
 export type WrittenForm = { numerals?: "written" | null; script?: string | null };
 
 /** Reports whether text stays as it was said. */
-export function isSpokenForm({ numerals, script }: WrittenForm): boolean {
+function isSpokenForm({ numerals, script }: WrittenForm): boolean {
   return !numerals && !script;
 }
 
+/** Writes the text of segments with the wording applied. */
+export type SegmentWriter = (segments: readonly LooseSegment[]) => LooseSegment[];
+
+/** Leaves segments as they are. */
+export const leaveSegments: SegmentWriter = (segments) => [...segments];
+
 /**
- * Writes the text of segments in the form that was asked for: first numbers in figures, then the script. Words follow with their
- * times. Text that cannot be written in the script without loss stays in its own.
- *
- * @param segments with the wording applied
+ * Returns what writes the text of segments in the form that was asked for: first numbers in figures, then the script. Words follow
+ * with their times. Text that cannot be written in the script without loss stays in its own. The rules and tables are loaded where they
+ * are needed.
  */
-export function writeSegments(segments: readonly LooseSegment[], form: WrittenForm): LooseSegment[] {
-  return isSpokenForm(form) ? [...segments] : segments.map((segment) => writeSegment(segment, form));
+export async function segmentWriter(form: WrittenForm): Promise<SegmentWriter> {
+  if (isSpokenForm(form)) return leaveSegments;
+  const { numerals, script } = form;
+  const { applyWritten } =
+    numerals === "written" ? await import("../written/apply.ts") : { applyWritten: undefined };
+  const { applyScript } = script
+    ? await import("../transliteration/apply-script.ts")
+    : { applyScript: undefined };
+  return (segments) =>
+    segments.map((segment) => {
+      const inFigures = applyWritten ? withFigures(segment, applyWritten) : segment;
+      if (!script || !applyScript) return inFigures;
+      return inScript(inFigures, { spoken: segment.text, script, applyScript });
+    });
 }
 
-function writeSegment(segment: LooseSegment, { numerals, script }: WrittenForm): LooseSegment {
-  const inFigures = numerals === "written" ? withFigures(segment) : segment;
-  return script ? inScript(inFigures, segment.text, script) : inFigures;
-}
-
-function withFigures(segment: LooseSegment): LooseSegment {
+function withFigures(segment: LooseSegment, applyWritten: typeof ApplyWritten): LooseSegment {
   const { text, changes } = applyWritten(segment.text, { language: segment.language });
   if (changes.length === 0) return segment;
   const words = segment.words && wordsInFigures(segment.words, segment.text, { text, changes });
@@ -77,7 +89,9 @@ function placeInSpoken(place: number, changes: readonly Rewriting[], side: "star
   return place + moved;
 }
 
-function inScript(segment: LooseSegment, spoken: string, script: string): LooseSegment {
+type Asked = { spoken: string; script: string; applyScript: typeof ApplyScript };
+
+function inScript(segment: LooseSegment, { spoken, script, applyScript }: Asked): LooseSegment {
   const { language, written = [] } = segment;
   const outcome = applyScript(segment.text, { language, script }, written);
   if ("refusal" in outcome || outcome.text === segment.text) return segment;

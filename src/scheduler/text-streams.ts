@@ -1,4 +1,5 @@
 import { createTextSoFar, type TextSoFar } from "../recognition/text-so-far.ts";
+import { segmentWriter } from "../recognition/written-form.ts";
 import { countAllChunks, listFirstEnded } from "../store/chunks.ts";
 import { findTranscription, raiseStreamed } from "../store/transcriptions.ts";
 import type { RunContext } from "./context.ts";
@@ -40,7 +41,8 @@ export function createTextStreams({
       async function advance(): Promise<void> {
         const row = findTranscription(store, id);
         if (!row) return;
-        text ??= createTextSoFar(row);
+        const write = await segmentWriter(row);
+        text ??= createTextSoFar(row, write);
         const following = listFirstEnded(store, id, text.chunks());
         const grown = text.add(following, countAllChunks(store, id));
         if (grown.text.length <= last.length || !grown.text.startsWith(last)) return;

@@ -1,8 +1,8 @@
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Numerals, TranscriptionRequest } from "../domain/transcription.ts";
-import { scriptRefusal, scriptsFor } from "../transliteration/apply-script.ts";
-import { canBeWritten } from "../written/apply.ts";
+import { scriptRefusal, scriptsFor } from "../transliteration/offered.ts";
+import { WRITTEN_LANGUAGES } from "../written/written-languages.ts";
 
 /** What requests in a language can ask for as `numerals` and `script`. */
 export type WrittenForms = { numerals: Numerals[]; scripts: string[] };
@@ -16,14 +16,14 @@ export type WrittenForms = { numerals: Numerals[]; scripts: string[] };
 export function writtenFormsOf({ capabilities }: Config, language: string): WrittenForms | undefined {
   if (!capabilities.written_form) return undefined;
   return {
-    numerals: canBeWritten(language) ? ["spoken", "written"] : ["spoken"],
+    numerals: WRITTEN_LANGUAGES.has(language) ? ["spoken", "written"] : ["spoken"],
     scripts: [...scriptsFor(language)],
   };
 }
 
 /** @throws AppError `invalid_request`, detail `numerals` or `script`, where the language has no such form */
 export function checkWrittenForm({ language, numerals, script }: TranscriptionRequest): void {
-  if (numerals && !canBeWritten(language)) {
+  if (numerals && !WRITTEN_LANGUAGES.has(language)) {
     const message = `Numbers of the language ${language} cannot be written in figures yet.`;
     throw new AppError("invalid_request", { detail: "numerals", message });
   }

@@ -1,14 +1,14 @@
 import { type Language, languageOf, type Script } from "../domain/languages.ts";
 import { loanWordsOf } from "../pipeline/loan-words.ts";
 import { normalizeText } from "../pipeline/unicode.ts";
-import { ALPHABETS } from "./alphabets.ts";
-import { type BrahmicOptions, convertBrahmic, lettersWithoutCounterpart, toPivot } from "./brahmic.ts";
+import { type BrahmicOptions, convertBrahmic, toPivot } from "./brahmic.ts";
 import { BRAHMIC_SCRIPTS, type BrahmicScript, isBrahmic } from "./brahmic-letters.ts";
 import { iso15919Of } from "./iso15919.ts";
-import { hasLatinRules, latinOf } from "./latin.ts";
+import { latinOf } from "./latin.ts";
 import { bengaliToMeetei, meeteiToBengali } from "./meetei.ts";
+import { scriptRefusal, UNVOCALISED } from "./offered.ts";
 import { devanagariToOlChiki, olChikiToDevanagari } from "./ol-chiki.ts";
-import { codeOfScript, scriptOfCode } from "./script-codes.ts";
+import { scriptOfCode } from "./script-codes.ts";
 import {
   type ArabicAlphabet,
   arabicToDevanagari,
@@ -64,73 +64,6 @@ export function applyScript<S extends Span>(
   }
   writeUpTo(text.length);
   return refused === undefined ? { text: written, spans: moved } : { refusal: refused };
-}
-
-/** Returns what a language can be written in, `native` first. */
-export function scriptsFor(language: string): readonly string[] {
-  const codes = [...BRAHMIC_SCRIPTS, "Arabic", "Latin", "Meetei_Mayek", "Ol_Chiki"] as const;
-  const values = ["native", "latin", "iso15919", ...codes.map(codeOfScript).toSorted()];
-  return values.filter((script) => scriptRefusal(language, script) === undefined);
-}
-
-const UNVOCALISED =
-  "Arabic letters leave short vowels out, and several letters have one sound, so the text would be guessed.";
-
-/**
- * Returns why a language is not offered in a script.
- *
- * @returns undefined: it is offered
- */
-export function scriptRefusal(language: string, script: string): string | undefined {
-  const known = languageOf(language);
-  if (!known) return `The language ${language} is not known.`;
-  if (script === "native") return undefined;
-  if (script === "latin") return latinRefusal(known);
-  if (script === "iso15919") return iso15919Refusal(known);
-  const wanted = scriptOfCode(script);
-  if (!wanted)
-    return "The script is native, latin, iso15919, or a code of ISO 15924 in lower case, such as deva.";
-  return scriptCodeRefusal(known, wanted);
-}
-
-function latinRefusal({ code, name, scripts }: Language): string | undefined {
-  if (scripts[0] === "Latin" || hasLatinRules(code)) return undefined;
-  return `${name} is written in Arabic letters. ${UNVOCALISED}`;
-}
-
-function iso15919Refusal({ name, scripts: [home] }: Language): string | undefined {
-  if (isBrahmic(home) || home === "Meetei_Mayek") return undefined;
-  if (home === "Arabic") return `${name} is written in Arabic letters. ${UNVOCALISED}`;
-  return `ISO 15919 has no letters for the script of ${name}.`;
-}
-
-function scriptCodeRefusal({ code, name, scripts }: Language, wanted: Script): string | undefined {
-  const [home] = scripts;
-  if (home === wanted) return undefined;
-  if (home === "Arabic") return `${name} is written in Arabic letters. ${UNVOCALISED}`;
-  if (scripts.includes(wanted)) return undefined;
-  if (code === "pa" && wanted === "Arabic") return undefined;
-  if (!isBrahmic(home) || !isBrahmic(wanted)) return `${name} is not written in this script.`;
-  const missing = missingLetters(code, home, wanted);
-  if (missing.length === 0) return undefined;
-  return `This script does not have all letters of ${name}: ${missing.slice(0, MISSING_SHOWN).join(" ")}.`;
-}
-
-const MISSING_SHOWN = 5;
-/** By language and script, because a refusal is asked for with each text. */
-const missingLettersFound = new Map<string, readonly string[]>();
-
-function missingLetters(language: string, home: BrahmicScript, wanted: BrahmicScript): readonly string[] {
-  const key = `${language} ${wanted}`;
-  let missing = missingLettersFound.get(key);
-  if (!missing) {
-    const letters = (ALPHABETS[language] ?? "").normalize("NFC");
-    // Tamil writes one letter for four sounds, so its letters are those of no other language.
-    missing =
-      wanted === "Tamil" ? ["ख", "ग", "घ"] : lettersWithoutCounterpart(letters, wanted, { language, home });
-    missingLettersFound.set(key, missing);
-  }
-  return missing;
 }
 
 type Converted = { text: string } | { refusal: string };

@@ -23,11 +23,6 @@ export function latinOf(pivot: string, language: string): string {
   return applyAll(spelled, rules.spellings);
 }
 
-/** Reports whether a language can be written in Latin letters as people type it. */
-export function hasLatinRules(language: string): boolean {
-  return Object.hasOwn(LATIN_RULES, language);
-}
-
 const WORD = /[\p{Script=Devanagari}\u200C\u200D]+/gu;
 /** A virama at the end of a word is a short u in Malayalam, which most English words do not have. A chillu has a joiner. */
 const HALF_U = /(?<=[कचटणतनरऱळ])्(?![\u200D\p{L}\p{M}])/gu;

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { LANGUAGES } from "../domain/languages.ts";
 import { ALPHABETS } from "./alphabets.ts";
-import { applyScript, normalizeForScripts, scriptsFor } from "./apply-script.ts";
+import { applyScript, normalizeForScripts } from "./apply-script.ts";
 import { convertBrahmic } from "./brahmic.ts";
 import { BRAHMIC_SCRIPTS, type BrahmicScript, isBrahmic } from "./brahmic-letters.ts";
+import { scriptsFor } from "./offered.ts";
 import { codeOfScript } from "./script-codes.ts";
 
 /** Tests `applyScript`: between scripts the way back gives the same text. */

@@ -145,6 +145,9 @@ const VOWELS: readonly Vowel[] = [
   { letter: "ओ", sign: "ो", mark: "", long: "waw" },
   { letter: "औ", sign: "ौ", mark: ZABAR, long: "waw", hasSukun: true },
 ];
+const VOWELS_BY_LENGTH = VOWELS.toSorted(
+  (a, b) => b.mark.length + b.long.length - (a.mark.length + a.long.length),
+);
 const VIRAMA = "\u094D";
 const ANUSVARA = "\u0902";
 const MARKS: readonly (readonly [string, string])[] = [
@@ -287,9 +290,31 @@ function devanagariOfUnit({ consonant, isDoubled, vowel, isNasal }: Unit): strin
   return doubled + consonant + (vowel ? vowel.sign : VIRAMA) + nasal;
 }
 
+type Spelling = { consonant: string; letter: string; isDoubled: boolean; isHalfVowel: boolean };
+const spellingTables = new WeakMap<ArabicAlphabet, ReadonlyMap<string, readonly Spelling[]>>();
+
+/** Returns the spellings of consonants, plain and doubled, by their first letter, the longest first. */
+function spellingsOf(alphabet: ArabicAlphabet): ReadonlyMap<string, readonly Spelling[]> {
+  let table = spellingTables.get(alphabet);
+  if (!table) {
+    const all = alphabet.consonants.flatMap(([consonant, arabic]): Spelling[] => {
+      const half = isHalfVowel(arabic, alphabet.ye);
+      const doubled = (arabic[0] ?? "") + SHADDA + arabic.slice(1);
+      return [
+        { consonant, letter: doubled, isDoubled: true, isHalfVowel: half },
+        { consonant, letter: arabic, isDoubled: false, isHalfVowel: half },
+      ];
+    });
+    const sorted = all.toSorted((a, b) => b.letter.length - a.letter.length);
+    table = Map.groupBy(sorted, ({ letter }) => letter[0] ?? "");
+    spellingTables.set(alphabet, table);
+  }
+  return table;
+}
+
 /** Reads a word of Arabic letters with all its marks; undefined: marks are missing, or it has another letter. */
 function parseArabic(word: string, alphabet: ArabicAlphabet): Unit[] | undefined {
-  const spellings = alphabet.consonants.toSorted(([, a], [, b]) => b.length - a.length);
+  const spellings = spellingsOf(alphabet);
   /** Places from which the rest of the word cannot be read, so that each is tried once. */
   const hopeless = new Set<number>();
   const read = (at: number): Unit[] | undefined => {
@@ -310,7 +335,7 @@ function unitsAt(
   word: string,
   at: number,
   alphabet: ArabicAlphabet,
-  spellings: readonly (readonly [string, string])[],
+  spellings: ReadonlyMap<string, readonly Spelling[]>,
 ): [Unit, number][] {
   const found: [Unit, number][] = [];
   const add = (unit: Omit<Unit, "isNasal">, end: number): void => {
@@ -325,19 +350,13 @@ function unitsAt(
   }
   const isCarrier = at === 0 ? word[at] === ALIF : word[at] === HAMZA;
   if (isCarrier) addVowels(word, at + 1, alphabet, {}, add);
-  for (const [consonant, arabic] of spellings) {
-    const base = arabic[0] ?? "";
-    for (const [letter, isDoubled] of [
-      [base + SHADDA + arabic.slice(1), true],
-      [arabic, false],
-    ] as const) {
-      if (!word.startsWith(letter, at)) continue;
-      const end = at + letter.length;
-      addVowels(word, end, alphabet, { consonant, isDoubled }, add);
-      if (word[end] === SUKUN) found.push([{ consonant, isDoubled, isNasal: false }, end + 1]);
-      const isSilent = end === word.length && !isHalfVowel(arabic, alphabet.ye);
-      if (isSilent) found.push([{ ...withVowel({ consonant, isDoubled }, "अ"), isNasal: false }, end]);
-    }
+  for (const { consonant, letter, isDoubled, isHalfVowel: isHalf } of spellings.get(word[at] ?? "") ?? []) {
+    if (!word.startsWith(letter, at)) continue;
+    const end = at + letter.length;
+    addVowels(word, end, alphabet, { consonant, isDoubled }, add);
+    if (word[end] === SUKUN) found.push([{ consonant, isDoubled, isNasal: false }, end + 1]);
+    const isSilent = end === word.length && !isHalf;
+    if (isSilent) found.push([{ ...withVowel({ consonant, isDoubled }, "अ"), isNasal: false }, end]);
   }
   return found;
 }
@@ -354,8 +373,7 @@ function addVowels(
   unit: Omit<Unit, "isNasal">,
   add: (unit: Omit<Unit, "isNasal">, end: number) => void,
 ): void {
-  const byLength = VOWELS.toSorted((a, b) => b.mark.length + b.long.length - (a.mark.length + a.long.length));
-  for (const vowel of byLength) {
+  for (const vowel of VOWELS_BY_LENGTH) {
     const isLast = (long: string): boolean => at + (vowel.mark + long).length === word.length;
     const longs = { "": [""], alif: [ALIF], waw: [WAW], ye: vowel.mark === ZER ? [ye] : [ye, finalE] }[
       vowel.long

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Command } from "commander";
 import { languageOf } from "../../domain/languages.ts";
+import { scriptRefusal } from "../../transliteration/offered.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { lineTexts } from "./line-texts.ts";
 
@@ -46,9 +47,7 @@ async function rewriterOf(options: Options, { note }: CliContext): Promise<(line
   const numerals = oneOf(options.numerals, ["spoken", "written"] as const, "numerals");
   const grouping = oneOf(options.grouping, ["indian", "international"] as const, "grouping");
   const digits = oneOf(options.digits, ["latin", "own"] as const, "digits");
-  const { applyScript, normalizeForScripts, scriptRefusal } = await import(
-    "../../transliteration/apply-script.ts"
-  );
+  const { applyScript, normalizeForScripts } = await import("../../transliteration/apply-script.ts");
   const refusal = scriptRefusal(language, script);
   if (refusal !== undefined) throw new CommandError("usage", `--script ${script}: ${refusal}`);
   const { applyWritten, canBeWritten } = await import("../../written/apply.ts");
