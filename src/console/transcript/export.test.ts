@@ -75,14 +75,6 @@ describe("a download with corrections", () => {
     expect(json.text).toBe(`[channel 1] ${second}\n[channel 0] ${third}`);
   });
 
-  test("has the times of words where the text was not changed", () => {
-    const words = [{ text: "one", start: 0.3, end: 1.5, confidence: 0.9 }];
-    const timed = { ...result, segments: result.segments.map((segment) => ({ ...segment, words })) };
-    const json = JSON.parse(renderEdited({ ...edited, result: timed }, "json"));
-    expect(json.segments.map((segment: object) => "words" in segment)).toEqual([false, true, true]);
-    expect(json.segments[1].words).toEqual(words);
-  });
-
   test("has no subtitles where the segments have no times", () => {
     const segments = result.segments.map(({ start: _, end: __, ...segment }) => segment);
     const untimed: Edited = { ...edited, result: { ...result, segments } };
