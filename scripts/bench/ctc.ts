@@ -55,7 +55,7 @@ async function openShruti(threads: number): Promise<Run> {
   const session = await addon.open(files.model ?? "", threads, isMapped);
   const head = files.head === undefined ? null : await addon.open(files.head, threads, isMapped);
   const allowed = new Uint8Array(info.tokens.length).fill(1);
-  return (samples) => addon.run(session, samples, CTC_INPUT.kaldi, info.bins, allowed, head).promise;
+  return (samples) => addon.run(session, samples, CTC_INPUT.kaldi, info.bins, allowed, head, null).promise;
 }
 
 type Handle = { readonly __handle: unique symbol };

@@ -14,9 +14,12 @@ export function modelHashOf({ sha256, parts }: Described): string | undefined {
   return sha256Hex(lines.join("\n"));
 }
 
-/** Returns the key of a part among the files of its model: the role, and for weights the name, too. */
+/** Roles of which a model may have several files. */
+const REPEATED_ROLES: ReadonlySet<string> = new Set(["weights", "ngram"]);
+
+/** Returns the key of a part among the files of its model: the role, and for those that may be repeated the name, too. */
 export function fileKeyOf({ role, name }: Pick<ModelPart, "role" | "name">): string {
-  return role === "weights" ? `weights:${name}` : role;
+  return REPEATED_ROLES.has(role) ? `${role}:${name}` : role;
 }
 
 /** A file of a model, and the SHA-256 that it must have, lower-case hex. */

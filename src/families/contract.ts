@@ -59,6 +59,8 @@ export type FileRoles = {
   main: string;
   /** Files besides, each of which a model has once. */
   others: readonly string[];
+  /** Files that a model may have any number of, under different names. Left out: none. */
+  optional?: readonly string[];
 };
 
 /** A key of a manifest that only models of some families have. */

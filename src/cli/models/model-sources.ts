@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import type { ModelFamily } from "../../families/contract.ts";
+import type { GivenFile, ModelFamily } from "../../families/contract.ts";
 import { FAMILIES } from "../../families/families.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
 import { isCt2Folder } from "../../model-import/ctranslate2.ts";
@@ -18,6 +18,8 @@ import { CommandError } from "../frame/context.ts";
 export type SourceOptions = {
   /** The type of the weights; left out: f16 of a checkpoint, and a ggml file as it is. */
   quantise?: WeightType;
+  /** Further files of a model that is taken as it is, such as n-gram models. Left out: none. */
+  further?: readonly GivenFile[];
   reserveBytes: number;
   onProgress: (done: number) => void;
   onImported: (imported: StagedImport) => void;
@@ -74,7 +76,8 @@ export function findSource(path: string, options: SourceOptions): FoundSource {
     if (!existsSync(path)) throw new CommandError("not_found", `there is no file ${path}`);
     // A folder with the files of a model is taken as it is. One file may be a checkpoint, which a family would take for its own.
     const found = FAMILIES.given(path);
-    if (found?.family.roles) return openGiven(found);
+    if (found?.family.roles) return openGiven(found, options.further);
+    if (options.further?.length) throw new CommandError("usage", "--ngram is for CTC models alone");
     const family = FAMILIES.list.find(({ imports }) => imports?.test(path) && !isFolder(path));
     if (family) return importSource(NEMO.name, NEMO.kind, path, options, family);
     const imported = IMPORTED.find(({ recognizes }) => recognizes(path));
@@ -118,8 +121,8 @@ function beginningOf(path: string, length: number): string {
 type Found = NonNullable<ReturnType<typeof FAMILIES.given>>;
 
 /** Opens the files of a model, to be taken as they are. */
-function openGiven({ family, model }: Found): FoundSource {
-  const added = givenSource(family, model);
+function openGiven({ family, model }: Found, further: readonly GivenFile[] = []): FoundSource {
+  const added = givenSource(family, { ...model, files: () => [...model.files(), ...further] });
   return { kind: added.kind, name: added.name, added, check: added.check, rehearse: async () => undefined };
 }
 

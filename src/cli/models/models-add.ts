@@ -16,6 +16,7 @@ import { addFamilyOptions, familyTuningOf } from "./family-options.ts";
 import { openModels } from "./installed-models.ts";
 import type { FoundSource } from "./model-sources.ts";
 import type { TrialReport } from "./model-trial.ts";
+import { collectNgram, type GivenNgram, prepareNgrams } from "./models-ngram.ts";
 import {
   collectLanguage,
   type GivenLanguage,
@@ -33,6 +34,7 @@ type AddArguments = Pick<AddModelOptions, "id" | "name" | "licence" | "source" |
   languages?: GivenLanguage[];
   modes?: Mode[];
   quantise?: WeightType;
+  ngram?: GivenNgram[];
   trial: boolean;
   dryRun?: true;
   kind?: SpeakerWeightKind;
@@ -81,6 +83,11 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
       readWeightType,
     );
   addFamilyOptions(add)
+    .option(
+      "--ngram <[code=]file>",
+      "of a CTC model: an n-gram model of words, ARPA or a binary file of KenLM (build_binary probing), with which texts are searched; can be repeated for further languages",
+      collectNgram,
+    )
     .option("--no-trial", "do not try the model before it is installed")
     .option("--dry-run", "read, check and try everything, and install nothing")
     .option("--default", "make it the default")
@@ -129,6 +136,7 @@ async function addModel(
   tuning: FamilyTuning,
 ): Promise<void> {
   const settings = toModelOptions(options, tuning);
+  const ngrams = await prepareNgrams(options.ngram ?? [], settings.languages ?? []);
   const ending = cleanUpAtEnd();
   const progress = openProgress(context.io, options.id ?? "import");
   let trial: TrialReport | undefined;
@@ -141,6 +149,7 @@ async function addModel(
     const { findSource } = await import("./model-sources.ts");
     const source = findSource(path, {
       ...(options.quantise === undefined ? {} : { quantise: options.quantise }),
+      further: ngrams.files,
       reserveBytes: context.loadConfig().config.storage.reserve_bytes,
       onProgress: progress.update,
       onImported: (imported) => {
@@ -167,6 +176,7 @@ async function addModel(
     else context.printLine(model.id);
   } finally {
     progress.close();
+    ngrams.remove();
     ending.stop();
   }
 }

@@ -2,6 +2,7 @@ import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import { fileOf, type ModelFiles } from "../../domain/model.ts";
 import { checkIndicFiles } from "../../families/ctc/indic-files.ts";
 import { CTC_FAMILIES, type CtcModelInfo, checkCtcFiles } from "../../families/ctc/model-files.ts";
+import { ngramsOf } from "../../families/ctc/ngram-files.ts";
 import type { CtcSettings } from "../../families/ctc/settings.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import {
@@ -10,6 +11,7 @@ import {
   finishRun,
   loadOnnx,
   type OnnxAddon,
+  type OnnxNgram,
   type OnnxSession,
 } from "../../native/onnx/onnx-addon.ts";
 import { requireProcessor } from "../devices.ts";
@@ -55,7 +57,18 @@ export function openCtcRecognizer(family: string, nativeFiles: NativeFiles): Rec
 }
 
 /** A loaded model, and what its files say. `factor`: frames of features, or samples, for one frame of output. */
-type Net = { session: OnnxSession; head: OnnxSession | null; info: CtcModelInfo; factor: number };
+type Net = {
+  session: OnnxSession;
+  head: OnnxSession | null;
+  info: CtcModelInfo;
+  factor: number;
+  /** By language. */
+  ngrams: ReadonlyMap<string, OnnxNgram>;
+};
+
+/** How much an n-gram model counts beside the sound, and what each word adds, so that texts do not become too short. */
+const NGRAM_WEIGHT = 0.5;
+const WORD_BONUS = 1.5;
 
 /** @throws Error with the reason why the files cannot be used */
 async function openNet(addon: OnnxAddon, family: string, files: ModelFiles): Promise<Net> {
@@ -67,7 +80,21 @@ async function openNet(addon: OnnxAddon, family: string, files: ModelFiles): Pro
   const isMapped = info.external.length > 0;
   const session = await addon.open(path, 1, isMapped);
   const head = isIndic ? await addon.open(fileOf(files, "head"), 1, isMapped) : null;
-  return { session, head, info, factor: await tryOut(addon, { session, head, info }) };
+  const ngrams = openNgrams(addon, info, files);
+  return { session, head, info, ngrams, factor: await tryOut(addon, { session, head, info }) };
+}
+
+function openNgrams(addon: OnnxAddon, { tokens }: CtcModelInfo, files: ModelFiles): Net["ngrams"] {
+  const found = ngramsOf(files);
+  if (found.size === 0) return new Map();
+  const texts = tokens.map((token) => new TextEncoder().encode(token));
+  let end = 0;
+  const ends = Int32Array.from(texts, ({ length }) => {
+    end += length;
+    return end;
+  });
+  const joined = new Uint8Array(Buffer.concat(texts));
+  return new Map([...found].map(([language, path]) => [language, addon.openNgram(path, joined, ends)]));
 }
 
 /** Length of the noise on which a loaded model is tried. */
@@ -85,13 +112,23 @@ const MAX_FACTOR = 64;
  * @returns the factor
  * @throws Error when the net does not do what its metadata says, or makes no frames of a length that there is
  */
-async function tryOut(addon: OnnxAddon, { session, head, info }: Omit<Net, "factor">): Promise<number> {
+async function tryOut(
+  addon: OnnxAddon,
+  { session, head, info }: Omit<Net, "factor" | "ngrams">,
+): Promise<number> {
   const { bins, factor: said } = info;
   const settings: CtcSettings = { language: "", features: "nemo" };
   const sound = noise(TRIAL_SECONDS * SAMPLE_RATE_HZ);
   const allowed = allowedTokens(info, settings);
-  const { ids, inputFrames } = await addon.run(session, sound, inputOf(info, settings), bins, allowed, head)
-    .promise;
+  const { ids, inputFrames } = await addon.run(
+    session,
+    sound,
+    inputOf(info, settings),
+    bins,
+    allowed,
+    head,
+    null,
+  ).promise;
   const found = inputFrames / Math.max(1, ids.length);
   const factor = said ?? 2 ** Math.round(Math.log2(found));
   const isPossible = said !== undefined || (factor >= 1 && factor <= MAX_FACTOR);
@@ -119,7 +156,7 @@ function noise(count: number): Float32Array {
 
 async function recognize(
   addon: OnnxAddon,
-  { session, head, info, factor }: Net,
+  { session, head, info, factor, ngrams }: Net,
   samples: Float32Array,
   settings: CtcSettings,
   signal: AbortSignal,
@@ -130,7 +167,9 @@ async function recognize(
   const words = settings.words ? { words: { delayMs: WORD_DELAY_MS[info.family] ?? 0 } } : {};
   const allowed = allowedTokens(info, settings);
   const sound = longEnough(samples);
-  const run = addon.run(session, sound, inputOf(info, settings), bins, allowed, head);
+  const ngram = ngrams.get(language);
+  const beam = ngram ? { ngram, blank, weight: NGRAM_WEIGHT, bonus: WORD_BONUS } : null;
+  const run = addon.run(session, sound, inputOf(info, settings), bins, allowed, head, beam);
   const best = await finishRun(addon, run, signal);
   const frameMs = factor * (info.family === CTC_FAMILIES.omnilingual ? SAMPLE_MS : FEATURE_MS);
   const audioMs = (samples.length * 1000) / SAMPLE_RATE_HZ;

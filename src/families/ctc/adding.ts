@@ -5,6 +5,7 @@ import { fileOf, type ModelFiles, type ModelLanguage } from "../../domain/model.
 import type { DescribedModel, GivenModel, SaidLanguage, SaidOfModel } from "../contract.ts";
 import { checkIndicFiles, findIndicFolder, type IndicRole } from "./indic-files.ts";
 import { type CtcModelInfo, checkCtcFiles } from "./model-files.ts";
+import { ngramsOf } from "./ngram-files.ts";
 
 const MODEL_NAME = "model.onnx";
 const TOKENS_NAME = "tokens.txt";
@@ -66,7 +67,7 @@ const NO_FILES = "The files of a CTC model are needed to describe it.";
 /** Says what the manifest of a new model holds. @throws Error with the reason why files and languages do not fit */
 export function describeCtc(files: ModelFiles | undefined, said: SaidOfModel): DescribedModel {
   if (!files) throw new Error(NO_FILES);
-  return describe(checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens")), said);
+  return describe(checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens")), files, said);
 }
 
 /** Does the same for an IndicConformer, of which each language has tokens of its own. */
@@ -79,13 +80,22 @@ export function describeIndic(files: ModelFiles | undefined, said: SaidOfModel):
       `The model has no tokens of ${code}. It has those of ${[...info.languages.keys()].join(", ")}.`,
     );
   }
-  return describe(info, said);
+  return describe(info, files, said);
 }
 
-function describe(info: CtcModelInfo, { languages, decoding: { tuning } = {} }: SaidOfModel): DescribedModel {
+function describe(
+  info: CtcModelInfo,
+  files: ModelFiles,
+  { languages: said, decoding: { tuning } = {} }: SaidOfModel,
+): DescribedModel {
+  const languages = languagesOf(info, said);
+  for (const code of ngramsOf(files).keys()) {
+    if (languages.some((language) => (language.decoderLanguage ?? language.code) === code)) continue;
+    throw new Error(`There is an n-gram model of ${code}, and the model is not added for that language.`);
+  }
   return {
     family: info.family,
-    languages: languagesOf(info, languages),
+    languages,
     decoding: {
       ...(info.tokens.includes(UNKNOWN_TOKEN) ? { unknownToken: UNKNOWN_TOKEN } : {}),
       ...(tuning ? { tuning } : {}),

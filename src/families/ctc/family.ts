@@ -6,6 +6,7 @@ import { describeCtc, describeIndic, givenCtcFolder, givenIndicFolder } from "./
 import { checkIndicFiles } from "./indic-files.ts";
 import { ctcKeys, ctcTuning } from "./keys.ts";
 import { CTC_FAMILIES, checkCtcFiles } from "./model-files.ts";
+import { checkNgrams, NGRAM_ROLE } from "./ngram-files.ts";
 import type { CtcSettings } from "./settings.ts";
 
 /** The cost of attention grows with the square of the length, and counts little up to this. */
@@ -24,13 +25,16 @@ export const nemoCtcFamily: ModelFamily = {
   name: CTC_FAMILIES.nemo,
   title: "NeMo CTC",
   engine: "onnx-ctc",
-  roles: { main: "model", others: ["tokens"] },
+  roles: { main: "model", others: ["tokens"], optional: [NGRAM_ROLE] },
   keys: ctcKeys,
   mayUseGpu: false,
   canTimeWords: () => true,
   canQuantise: false,
   given: givenCtcFolder,
-  check: (files) => void checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens")),
+  check(files) {
+    checkCtcFiles(fileOf(files, "model"), fileOf(files, "tokens"));
+    checkNgrams(files);
+  },
   describe: describeCtc,
   needs: () => ({ isOneThread: true }),
   trial: { hasLanguageParts: true, knowsEnglish: false },
@@ -64,9 +68,12 @@ export const indicCtcFamily: ModelFamily = {
   ...nemoCtcFamily,
   name: CTC_FAMILIES.indic,
   title: "IndicConformer",
-  roles: { main: "model", others: ["head", "tokens", "spans"] },
+  roles: { main: "model", others: ["head", "tokens", "spans"], optional: [NGRAM_ROLE] },
   given: givenIndicFolder,
-  check: (files) => void checkIndicFiles(files),
+  check(files) {
+    checkIndicFiles(files);
+    checkNgrams(files);
+  },
   describe: describeIndic,
   maxChunkMs: INDIC_CHUNK_MS,
 };

@@ -5,7 +5,15 @@ import { run } from "./run.ts";
 import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "../onnx");
-const FILES = ["spectrum.c", "ctc-features.c", "speaker-features.c", "runtime.c", "addon.c"];
+const FILES = [
+  "spectrum.c",
+  "ctc-features.c",
+  "speaker-features.c",
+  "runtime.c",
+  "addon.c",
+  "ngram.c",
+  "ctc-beam.c",
+];
 const FLAGS = [
   ...["-std=gnu11", "-O3", "-Wall", "-Wextra"],
   ...["-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-shared"],

@@ -114,6 +114,58 @@ static napi_value open_session(napi_env env, napi_callback_info info) {
   return promise;
 }
 
+/* --- openNgram(path, texts, ends) --- */
+
+/* An n-gram model with the texts of the tokens that it judges. Held and freed as sessions are. */
+typedef struct {
+  ngram_model *model;
+  char *texts;
+  int32_t *ends;
+  size_t tokens;
+  int references;
+} shared_ngram;
+
+static void release_ngram(shared_ngram *shared) {
+  if (--shared->references > 0) return;
+  ngram_close(shared->model);
+  free(shared->texts), free(shared->ends), free(shared);
+}
+
+static void finalize_ngram(napi_env env, void *data, void *hint) {
+  (void)env, (void)hint;
+  release_ngram(data);
+}
+
+static void *copy_of(napi_env env, napi_value value, napi_typedarray_type expected, size_t width, size_t *count);
+
+static napi_value open_ngram(napi_env env, napi_callback_info info) {
+  size_t count = 3, length = 0, bytes = 0;
+  napi_value arguments[3], external;
+  char path[PATH_BYTES], reason[NGRAM_REASON];
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  if (count < 3 || napi_get_value_string_utf8(env, arguments[0], path, sizeof path, &length) != napi_ok)
+    return throw_error(env, "openNgram takes a path, texts and where they end");
+  shared_ngram *shared = calloc(1, sizeof *shared);
+  if (!shared) return throw_error(env, "there is no memory");
+  shared->references = 1;
+  shared->texts = copy_of(env, arguments[1], napi_uint8_array, 1, &bytes);
+  shared->ends = copy_of(env, arguments[2], napi_int32_array, sizeof(int32_t), &shared->tokens);
+  bool are_right = shared->texts && shared->ends;
+  for (size_t n = 0; are_right && n < shared->tokens; n++)
+    are_right = shared->ends[n] >= (n == 0 ? 0 : shared->ends[n - 1]) && (size_t)shared->ends[n] <= bytes;
+  if (!are_right) {
+    release_ngram(shared);
+    return throw_error(env, "openNgram takes texts and where they end");
+  }
+  shared->model = ngram_open(path, reason);
+  if (!shared->model) {
+    release_ngram(shared);
+    return throw_error(env, reason);
+  }
+  napi_create_external(env, shared, finalize_ngram, NULL, &external);
+  return external;
+}
+
 /* --- runs, and abort(number) --- */
 
 /* A run of either kind. Those of CTC models have `allowed`. */
@@ -125,6 +177,10 @@ typedef struct run_job {
   shared_session *shared;
   /* The second net of a CTC model; NULL: it has one. */
   shared_session *head;
+  /* NULL: the best token of each frame is taken. */
+  shared_ngram *ngram;
+  double weight, bonus;
+  int blank;
   void *ending;
   float *samples;
   uint8_t *allowed;
@@ -147,12 +203,17 @@ static void run_execute(napi_env env, void *data) {
   (void)env;
   run_job *job = data;
   onnx_session *session = job->shared->session;
-  if (job->allowed)
+  if (job->allowed) {
+    const shared_ngram *ngram = job->ngram;
+    const beam_model beam = {ngram ? ngram->model : NULL, ngram ? ngram->texts : NULL, ngram ? ngram->ends : NULL,
+                             job->weight, job->bonus, job->blank};
     job->is_done = ctc_run(session, job->head ? job->head->session : NULL, job->ending, job->samples, job->count,
-                           job->input, job->bins, job->allowed, job->outputs, &job->best, job->reason);
-  else
+                           job->input, job->bins, job->allowed, job->outputs, ngram ? &beam : NULL, &job->best,
+                           job->reason);
+  } else {
     job->is_done = speaker_run(session, job->ending, job->samples, job->count, job->has_sound ? &job->sound : NULL,
                                job->wanted, &job->numbers, job->reason);
+  }
 }
 
 static void free_job(napi_env env, run_job *job) {
@@ -164,6 +225,7 @@ static void free_job(napi_env env, run_job *job) {
   if (job->work) napi_delete_async_work(env, job->work);
   if (job->shared) release(job->shared);
   if (job->head) release(job->head);
+  if (job->ngram) release_ngram(job->ngram);
   onnx_free_ending(job->ending);
   ctc_free_best(&job->best);
   free(job->numbers.numbers), free(job->samples), free(job->allowed), free(job);
@@ -261,7 +323,28 @@ static napi_value abort_run(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-/* --- run(session, samples, input, bins, allowed, head) --- */
+/* --- run(session, samples, input, bins, allowed, head, beam) --- */
+
+/* Reads an n-gram model with its weights, or null. */
+static bool read_beam(napi_env env, napi_value object, run_job *job) {
+  napi_valuetype type;
+  napi_value value;
+  void *ngram = NULL;
+  if (napi_typeof(env, object, &type) != napi_ok) return false;
+  if (type == napi_null) return true;
+  if (napi_get_named_property(env, object, "ngram", &value) != napi_ok ||
+      napi_get_value_external(env, value, &ngram) != napi_ok)
+    return false;
+  job->ngram = ngram;
+  job->ngram->references++;
+  return napi_get_named_property(env, object, "weight", &value) == napi_ok &&
+         napi_get_value_double(env, value, &job->weight) == napi_ok &&
+         napi_get_named_property(env, object, "bonus", &value) == napi_ok &&
+         napi_get_value_double(env, value, &job->bonus) == napi_ok &&
+         napi_get_named_property(env, object, "blank", &value) == napi_ok &&
+         napi_get_value_int32(env, value, &job->blank) == napi_ok && job->blank >= 0 &&
+         (size_t)job->blank < job->outputs && job->ngram->tokens == job->outputs;
+}
 
 /* Reads a second net, or null. */
 static bool read_head(napi_env env, napi_value value, run_job *job) {
@@ -280,19 +363,20 @@ static bool read_run(napi_env env, const napi_value *arguments, run_job *job) {
   if (napi_get_value_int32(env, arguments[3], &job->bins) != napi_ok) return false;
   if (job->input < CTC_NEMO_MEL || job->input > CTC_SAMPLES || job->bins < 1 || job->bins > 256) return false;
   job->allowed = copy_of(env, arguments[4], napi_uint8_array, 1, &job->outputs);
-  return job->allowed && read_head(env, arguments[5], job) && read_subject(env, arguments, job) &&
+  return job->allowed && read_head(env, arguments[5], job) && read_beam(env, arguments[6], job) &&
+         read_subject(env, arguments, job) &&
          job->count >= CTC_LEAST_SAMPLES;
 }
 
 static napi_value run(napi_env env, napi_callback_info info) {
-  size_t count = 6;
-  napi_value arguments[6];
+  size_t count = 7;
+  napi_value arguments[7];
   napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
   run_job *job = calloc(1, sizeof *job);
   if (!job) return throw_error(env, "there is no memory");
-  if (count == 6 && read_run(env, arguments, job)) return start(env, job);
+  if (count == 7 && read_run(env, arguments, job)) return start(env, job);
   free_job(env, job);
-  return throw_error(env, "run takes a session, 1600 samples or more, the input, bins, the allowed outputs and a head or null");
+  return throw_error(env, "run takes a session, 1600 samples or more, the input, bins, the allowed outputs, a head or null, and a beam or null");
 }
 
 /* --- runSpeakers(session, samples, output, sound) --- */
@@ -346,6 +430,7 @@ NAPI_MODULE_INIT() {
   const napi_property_descriptor properties[] = {
       {"openRuntime", NULL, open_runtime, NULL, NULL, NULL, napi_enumerable, NULL},
       {"open", NULL, open_session, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"openNgram", NULL, open_ngram, NULL, NULL, NULL, napi_enumerable, NULL},
       {"run", NULL, run, NULL, NULL, NULL, napi_enumerable, NULL},
       {"runSpeakers", NULL, run_speakers, NULL, NULL, NULL, napi_enumerable, NULL},
       {"abort", NULL, abort_run, NULL, NULL, NULL, napi_enumerable, NULL},

@@ -6,6 +6,20 @@ import type { NativeFiles } from "../native-files.ts";
 /** A loaded model. The garbage collector frees it, once no run uses it. */
 export type OnnxSession = { readonly __onnx: unique symbol };
 
+/** An n-gram model of words, mapped into memory, with the texts of the tokens that it judges. */
+export type OnnxNgram = { readonly __ngram: unique symbol };
+
+/** How a beam search joins a CTC model with an n-gram model. */
+export type OnnxBeam = {
+  ngram: OnnxNgram;
+  /** Of the natural logarithm of a word's probability. */
+  weight: number;
+  /** What each word adds to the score of a text. */
+  bonus: number;
+  /** Number of the blank. */
+  blank: number;
+};
+
 /** A run on another thread, and the number by which it can be ended. */
 export type OnnxRun<Result> = { promise: Promise<Result>; number: number };
 
@@ -67,6 +81,14 @@ export type OnnxAddon = {
    */
   open(path: string, threads: number, isMapped: boolean): Promise<OnnxSession>;
   /**
+   * Maps an n-gram model in KenLM's binary form.
+   *
+   * @param texts UTF-8 of all tokens, one after the other; `▁` begins a word
+   * @param ends where each of them ends
+   * @throws Error with the reason why the file is not such a model
+   */
+  openNgram(path: string, texts: Uint8Array, ends: Int32Array): OnnxNgram;
+  /**
    * Runs a CTC model on another thread. Runs may go on side by side.
    *
    * @param samples 16 kHz mono, at least `CTC_LEAST_SAMPLES`; they are copied
@@ -74,6 +96,7 @@ export type OnnxAddon = {
    * @param bins mel bins, 1 to 256; 1 for samples
    * @param allowed for each output of the net 1, or 0 when it must not be chosen; copied
    * @param head a second net, which makes the scores of the first one's output; null: the first one makes them
+   * @param beam null: each frame has its best token; else the tokens are those of the best text
    */
   run(
     session: OnnxSession,
@@ -82,6 +105,7 @@ export type OnnxAddon = {
     bins: number,
     allowed: Uint8Array,
     head: OnnxSession | null,
+    beam: OnnxBeam | null,
   ): OnnxRun<BestTokens>;
   /**
    * Runs a model that distinguishes speakers on another thread.

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctc-beam.h"
+
 /* Space for the reason of a failure. */
 #define ONNX_REASON 512
 
@@ -110,10 +112,12 @@ typedef struct {
  *
  * head: a second net, which makes the scores of what the first one computes; NULL: the first one makes them
  * allowed: for each output of the net 1, or 0 when it must not be chosen
+ * beam: NULL: each frame has its best token; else the tokens are those of the best text, with an n-gram model
  * Returns false with a reason. A model that does not fit is a reason, too.
  */
 bool ctc_run(onnx_session *session, onnx_session *head, void *ending, const float *samples, size_t count,
-             enum ctc_input kind, int bins, const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason);
+             enum ctc_input kind, int bins, const uint8_t *allowed, size_t outputs,
+             const beam_model *beam, ctc_best *best, char *reason);
 void ctc_free_best(ctc_best *best);
 
 typedef struct {

@@ -171,14 +171,16 @@ void onnx_free_ending(void *ending) {
 }
 
 /* Finds for each frame the best output among those allowed, and its share of the probability of all allowed ones. */
-static bool choose(const float *scores, size_t frames, const uint8_t *allowed, size_t outputs, ctc_best *best) {
+static bool choose(const float *scores, size_t frames, const uint8_t *allowed, size_t outputs, const beam_model *beam,
+                   ctc_best *best) {
   best->ids = malloc((frames + 1) * sizeof *best->ids);
   best->probabilities = malloc((frames + 1) * sizeof *best->probabilities);
   if (!best->ids || !best->probabilities) return false;
   best->frames = frames;
+  if (beam && !beam_search(beam, scores, frames, outputs, allowed, best->ids)) return false;
   for (size_t frame = 0; frame < frames; frame++, scores += outputs) {
-    int32_t id = -1;
-    for (size_t n = 0; n < outputs; n++) {
+    int32_t id = beam ? best->ids[frame] : -1;
+    for (size_t n = 0; !beam && n < outputs; n++) {
       if (allowed[n] && scores[n] == scores[n] && (id < 0 || scores[n] > scores[id])) id = (int32_t)n;
     }
     double sum = 0;
@@ -192,7 +194,8 @@ static bool choose(const float *scores, size_t frames, const uint8_t *allowed, s
 }
 
 /* Reads the net's output: one batch x frames x outputs, floats. */
-static bool read_output(void *output, const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
+static bool read_output(void *output, const uint8_t *allowed, size_t outputs, const beam_model *beam, ctc_best *best,
+                        char *reason) {
   void *shape = NULL;
   int type = 0;
   size_t rank = 0;
@@ -211,7 +214,7 @@ static bool read_output(void *output, const uint8_t *allowed, size_t outputs, ct
              (long long)dims[1], (long long)dims[2], type, outputs);
     return false;
   }
-  return choose(scores, (size_t)dims[1], allowed, outputs, best) || fail(reason, "there is no memory");
+  return choose(scores, (size_t)dims[1], allowed, outputs, beam, best) || fail(reason, "there is no memory");
 }
 
 /* What a net reads: numbers in `rank` dimensions, and their length in time for a second input. */
@@ -262,7 +265,8 @@ static void *run_head(onnx_session *s, const void *ending, void *input, char *re
 }
 
 bool ctc_run(onnx_session *s, onnx_session *head, void *ending, const float *samples, size_t count,
-             enum ctc_input kind, int bins, const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
+             enum ctc_input kind, int bins, const uint8_t *allowed, size_t outputs,
+             const beam_model *beam, ctc_best *best, char *reason) {
   memset(best, 0, sizeof *best);
   const bool is_mel = kind != CTC_SAMPLES;
   size_t frames = count;
@@ -277,7 +281,7 @@ bool ctc_run(onnx_session *s, onnx_session *head, void *ending, const float *sam
     RELEASE(RELEASE_VALUE, output);
     output = scores;
   }
-  const bool is_run = output && read_output(output, allowed, outputs, best, reason);
+  const bool is_run = output && read_output(output, allowed, outputs, beam, best, reason);
   best->input_frames = frames;
   if (output) RELEASE(RELEASE_VALUE, output);
   free(features);

@@ -34,8 +34,9 @@ const topKeys = ({ list }: Families): Record<string, Check> => ({
 /** The role of files of weights that the model itself names. A model may have any number of them. */
 const WEIGHTS = "weights";
 const rolesOf = ({ roles }: ModelFamily): string[] => (roles ? [roles.main, ...roles.others] : []);
+const optionalRolesOf = ({ roles }: ModelFamily): readonly string[] => roles?.optional ?? [];
 const partKeys = ({ list }: Families): Record<string, Check> => ({
-  role: oneOf([...new Set([...list.flatMap(rolesOf), WEIGHTS])]),
+  role: oneOf([...new Set([...list.flatMap(rolesOf), WEIGHTS, ...list.flatMap(optionalRolesOf)])]),
   name: matching(PART_NAME, "a plain file name"),
   sha256: matching(/^[0-9a-f]{64}$/, "64 lower-case hex digits"),
 });
@@ -176,7 +177,8 @@ function readFamily(
     if (parts?.filter((part) => part.role === role).length !== 1)
       fail("files", `must have the role ${role} exactly once`);
   }
-  const stray = roles && parts?.find(({ role }) => role !== WEIGHTS && !single.includes(role));
+  const stray =
+    roles && parts?.find(({ role }) => ![WEIGHTS, ...single, ...optionalRolesOf(family)].includes(role));
   if (stray) fail("files", `must not have the role ${stray.role} for the family ${name}`);
   return family;
 }
