@@ -1,6 +1,6 @@
 /**
- * Public models for the 22 scheduled languages of India, with what others have published of them (docs/models.md
- * section 1). None of the error rates was measured here, and their normalizations of text differ.
+ * Public models for the 22 scheduled languages of India, with what others have published of them
+ * (docs/models.md section 1). None of the error rates was measured here, and their normalizations of text differ.
  */
 
 /** Where a published error rate comes from. */
@@ -28,7 +28,7 @@ export type PublishedModel = {
   bytes: number;
   /** Commands, or what to do. */
   obtain: string;
-  /** Left out: nobody has measured it here. */
+  /** Left out: it was not measured here. */
   measured?: MeasuredHere;
   /** The best source for a language comes first. Empty: no figure was found. */
   errors: readonly PublishedErrors[];
@@ -72,7 +72,7 @@ const authorOf = (model: string): ErrorSource => ({
   date: "date not given",
 });
 
-/** IndicConformer-600M's only figure over all languages has no list by language, so it is no rate of any of them. */
+/** The figure of IndicConformer-600M over all languages has no list by language, so it is not a rate of any of them. */
 export const INDIC_600M_OVERALL =
   "IndicConformer-600M over 22 languages: 20.8 % with 32 bits, 20.5 % with 8 bits (264 recordings; model card of hazardscarn10/indic-conformer-600m-int8, date not given)";
 
@@ -118,7 +118,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     licence: "MIT",
     bytes: 1.4e8,
     obtain:
-      "export the .nemo file with scripts/models/indicconformer.py of the source (docs/models.md), quantize it, then shruti models add",
+      "export the .nemo file with scripts/models/indicconformer.py of the source, quantize it, then shruti models add",
     measured: { memoryBytes: 4.82e8, timesRealTime: 17.5 },
     errors: [
       {

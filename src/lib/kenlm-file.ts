@@ -19,7 +19,7 @@ export const KENLM_ENTRY = { word: 12, unigram: 8, middle: 16, longest: 12 } as 
 export type KenlmLayout = {
   vocabulary: { at: number; buckets: number };
   unigrams: { at: number };
-  /** Of n-grams of two words and more. */
+  /** The tables of n-grams of two words and more. */
   tables: { at: number; buckets: number; width: number }[];
   bytes: number;
 };

@@ -122,7 +122,7 @@ describe("beam search with an n-gram model", () => {
   });
 });
 
-test("a file that is no model, and texts that do not fit, are refused", async () => {
+test("another file, and texts that do not fit, are refused", async () => {
   const path = join(folder, "none.klm");
   writeFileSync(path, "no model");
   const one = new Uint8Array([97]);

@@ -12,7 +12,7 @@ export type OnnxNgram = { readonly __ngram: unique symbol };
 /** How a beam search joins a CTC model with an n-gram model. */
 export type OnnxBeam = {
   ngram: OnnxNgram;
-  /** Of the natural logarithm of a word's probability. */
+  /** How much the natural logarithm of a word's probability counts. */
   weight: number;
   /** What each word adds to the score of a text. */
   bonus: number;
