@@ -96,7 +96,7 @@ function monthFirst(place: Place, at: number): Match | undefined {
   return date(place, {
     ...from,
     end: day.end,
-    text: `${month.raw} ${day.value}${year ? "" : otherEnding(day)}`,
+    text: `${month.raw} ${day.value}${year ? "" : day.ending}`,
     day: day.value,
     year,
     yearAt: day.end,
@@ -121,7 +121,6 @@ function dayAfterMonth(place: Place, at: number): SpokenNumber | undefined {
 
 /** Only years near ours: "March ten twenty" may be a day and something else. */
 const isYearOfMonth = (year: Year) => year.value >= 1500 && year.value < 2200;
-const otherEnding = (day: SpokenNumber) => (day.isOrdinal ? "" : day.ending);
 
 /** Reads the year after a day and a month; a comma may be between. */
 function yearAfter(place: Place, at: number): Year | undefined {

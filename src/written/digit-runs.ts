@@ -68,7 +68,7 @@ export function digitsRule(place: Place, at: number): Match | undefined {
   const { words } = place;
   const hasPlus = words[at]?.roles.has("plus") ?? false;
   const from = hasPlus ? at + 1 : at;
-  const run = hasPlus && !follower(place, from) ? undefined : digitRunAt(place, from);
+  const run = hasPlus && !follower(place, from) ? undefined : withoutVerb(place, digitRunAt(place, from));
   if (!run || (run.digits.length < 2 && !hasPlus)) return undefined;
   const isCued = precedes(place, at, 6, ...CUES) || isCuedAfter(place, run.end);
   if (!isCued && run.isSingle && isCounting(run.digits))
@@ -91,6 +91,17 @@ function isCuedAfter(place: Place, end: number): boolean {
     follows(place, end + 1, "phone_cue") ||
     follows(place, end + 2, "phone_cue")
   );
+}
+
+/** How many digits PINs, OTPs, phones and Aadhaar have. */
+const USUAL_LENGTHS = [4, 6, 10, 12];
+
+/** Leaves out a last word that is no digit when the others are as many as a code has: छ is "is" in Nepali, दो is "give". */
+function withoutVerb({ words }: Place, run: DigitRun | undefined): DigitRun | undefined {
+  if (!run?.isSingle || !words[run.end - 1]?.roles.has("doubtful")) return run;
+  const { length } = run.digits;
+  if (USUAL_LENGTHS.includes(length) || !USUAL_LENGTHS.includes(length - 1)) return run;
+  return { ...run, end: run.end - 1, digits: run.digits.slice(0, -1), count: run.count - 1 };
 }
 
 function isAccepted(place: Place, at: number, run: DigitRun, isCued: boolean, hasPlus: boolean): boolean {

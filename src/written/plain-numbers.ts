@@ -170,7 +170,8 @@ function isWorthFigures(
 ): boolean {
   if (number.decimals !== undefined) return true;
   const isAlone = number.end === at + 1;
-  if (isAlone && !isUnit && !isTime && place.words[at]?.roles.has("company")) return false;
+  if (isAlone && !isUnit && !isTime && place.words[at]?.roles.has("company"))
+    return isLabelled(place, at, number);
   const hasArticle = place.words[at]?.roles.has("article") ?? false;
   if (number.isBareScale || (hasArticle && number.end === at + 2))
     return number.value === 100 || isUnit || isTime;

@@ -133,7 +133,9 @@ export const BENGALI: WrittenTable = {
   ordinalEndings: "তম তমো",
   stemEnds: "শ",
   endings: "শে>শে টি টা জন খানা খানি টির টার টিকে টে ই এ ে তে র ের য় য় জনের টিরও টিই টাকে খানেক",
+  mixedClockEndings: "টা",
   clockEndings: "টায় টেয় টার",
+  denominators: { 4: "চতুর্থাংশ" },
   months: [
     "জানুয়ারি জানুয়ারী",
     "ফেব্রুয়ারি ফেব্রুয়ারী",

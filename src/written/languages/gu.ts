@@ -120,6 +120,7 @@ export const GUJARATI: WrittenTable = {
   },
   ordinalEndings: "મો મી મું મા માં_વર્ષ",
   endings: "ે>એ નું નો ની ના માં થી ને સુધી એ જણ નાં માંથી પર વાળી વાળો વાળું ઉપર",
+  denominators: { 4: "ચતુર્થાંશ" },
   months: [
     "જાન્યુઆરી",
     "ફેબ્રુઆરી",

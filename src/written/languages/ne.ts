@@ -160,6 +160,7 @@ export const NEPALI: WrittenTable = {
     phone_cue: "फोन मोबाइल टेलिफोन",
     vehicle_cue: "गाडी बा",
     label: "कोठा पृष्ठ कक्षा धारा अध्याय पाठ प्रश्न वडा दफा नम्बर",
+    doubtful: "छ एक",
     house: "घर",
     company: "सत्र बिस तिस",
   },

@@ -123,6 +123,7 @@ export const ODIA: WrittenTable = {
   },
   ordinalEndings: "ତମ",
   endings: "ଟି ଟା ଜଣ ରେ ରୁ କୁ ର ଟିର ଟିକୁ ପର୍ଯ୍ୟନ୍ତ ଙ୍କ ଟିଏ ଗୋଟି",
+  mixedClockEndings: "ଟା",
   clockEndings: "ଟାରେ ଟାବେଳେ ଟାରୁ",
   months: [
     "ଜାନୁଆରୀ ଜାନୁଆରି ଜାନୁୟାରୀ",

@@ -123,6 +123,7 @@ export const PUNJABI: WrittenTable = {
   },
   ordinalEndings: "ਵਾਂ ਵੀਂ ਵੇਂ ਵਾ ਵੀ ਵੇ",
   endings: "ਕੁ",
+  denominators: { 4: "ਚੌਥਾਈ" },
   months: [
     "ਜਨਵਰੀ",
     "ਫ਼ਰਵਰੀ ਫਰਵਰੀ",

@@ -205,6 +205,7 @@ export const TAMIL: WrittenTable = {
   roles: {
     article: "ஒரு",
     point: "புள்ளி பாயிண்ட் பாயின்ட்",
+    percent_first: "நூற்றுக்கு நூத்துக்கு",
     percent: "சதவீதம் சதவிகிதம் சதவீத சதவிகித விழுக்காடு பர்சென்ட் பெர்சென்ட் பர்சன்ட்",
     rupees: "ரூபாய் ரூபா ரூவா ரூபாயை",
     rupees_first: "ரூபாய் ரூ",

@@ -52,6 +52,7 @@ export const URDU: WrittenTable = {
     6: "چھٹا چھٹی چھٹے",
   },
   ordinalEndings: "واں ویں وے واں_سال",
+  denominators: { 4: "چوتھائی" },
   months: [
     "جنوری",
     "فروری",
@@ -99,7 +100,8 @@ export const URDU: WrittenTable = {
     pan_cue: "پین",
     vehicle_cue: "گاڑی کار موٹرسائیکل ٹرک",
     label: "کمرہ کمرا صفحہ پلیٹ_فارم باب سبق وارڈ سوال دفعہ نمبر جماعت گیٹ سیکٹر",
-    house: "مکان گھر فلیٹ پلاٹ",
+    doubtful: "ایک دو",
+    house: "مکان فلیٹ پلاٹ",
     company: "بہتر چون اسی",
   },
   idioms: [
