@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { RecognizedSegment, RecognizedWord } from "../domain/recognition.ts";
+import { MODES } from "../domain/transcription.ts";
 import { whisperFamily } from "../families/whisper/family.ts";
 import { packChunks } from "../testing/makers/pack-chunks.ts";
 import { expectWordsOf, timedWords, wordLines } from "../testing/makers/timed-words.ts";
@@ -10,6 +11,7 @@ import { chunkLimits } from "./chunks.ts";
 import { recognizeGuarded } from "./guarded-recognition.ts";
 import { joinSpeakers } from "./speakers.ts";
 import { assembleResult, type LooseSegment, stitchChunk } from "./stitch.ts";
+import { wordSegments } from "./worded.ts";
 
 /** Tests the words of segments on their way from the recognizer to the result. */
 
@@ -269,3 +271,85 @@ describe("with speakers", () => {
     expect(lines([turn(0, 950, 0), turn(950, 1_600, 1), turn(1_600, 4_000, 0)])).toHaveLength(1);
   });
 });
+
+test("whatever a recognizer says, the words of the result are those of its text, in order of time", async () => {
+  const spelled = [
+    "उम्म",
+    "मैं",
+    "मैं",
+    "कु-",
+    "कुछ",
+    "ऑर्डर",
+    "२५",
+    "।",
+    ",",
+    "<unk>",
+    "[Music]",
+    "میرا",
+    "ہے۔",
+    "बार",
+    "我去",
+    "फो\u093Cन",
+  ];
+  const found = fc.array(
+    fc.tuple(fc.constantFrom(...spelled), fc.nat(700), fc.integer({ min: 0, max: 500 })),
+    { minLength: 1, maxLength: 16 },
+  );
+  const turns = fc.array(fc.tuple(fc.integer({ min: 1, max: 1_500 }), fc.nat(2)), { maxLength: 12 });
+  let timed = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      found,
+      turns,
+      fc.constantFrom(...MODES),
+      fc.boolean(),
+      async (list, lengths, mode, isWrong) => {
+        let atMs = 0;
+        const words = list.map(([text, gap, length]) => {
+          const startMs = atMs + gap;
+          atMs = startMs + length;
+          return word(text, startMs, atMs);
+        });
+        const segment = recognized(...words);
+        const request = { language: "hi", mode, channelMode: "mix", timestamps: "word" } as const;
+        const regions = [region(0, 2), region(2.5, 4), region(9, 9 + atMs / 1000)];
+        const { segments } = await recognizeGuarded(
+          {
+            family: whisperFamily,
+            model: {
+              languages: [{ code: "hi", name: "Hindi", modes: [...MODES] }],
+              decoding: { unknownToken: "<unk>" },
+            },
+            ...{ request, durationMs: 60_000 },
+          },
+          { regions, channel: 0 },
+          async () => ({ segments: [isWrong ? { ...segment, words: words.slice(1) } : segment] }),
+        );
+        let turnMs = 0;
+        const spoken = lengths.map(([length, speaker]) => {
+          const startMs = turnMs;
+          turnMs += length;
+          return { startMs, endMs: turnMs, speaker };
+        });
+        const worded = wordSegments(segments, mode);
+        const result = assembleResult({
+          ...{
+            segments: joinSpeakers(worded, [spoken]),
+            gaps: [],
+            warnings: [],
+            durationMs: 60_000,
+            channels: 1,
+            request,
+          },
+        });
+        for (const each of result.segments) if (each.words) expectWordsOf(each);
+        timed += result.segments.filter((each) => each.words).length;
+        const isMissing = result.segments.some((each) => !each.words);
+        expect(result.warnings.includes("word_times_missing")).toBe(isMissing);
+        expect(result.text).toBe(worded.map(({ text }) => text).join(" "));
+      },
+    ),
+    { numRuns: 600 },
+  );
+  expect(timed).toBeGreaterThan(400);
+}, 60_000);
