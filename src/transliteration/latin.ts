@@ -1,6 +1,7 @@
 import { languageOf } from "../domain/languages.ts";
 import { toPivot } from "./brahmic.ts";
 import { isBrahmic } from "./brahmic-letters.ts";
+import { ENGLISH_WORDS } from "./english-words.ts";
 import { LATIN_RULES, type LatinRules, USUAL } from "./latin-rules.ts";
 import { CONSONANTS, phonemesOf, VOWELS } from "./phonemes.ts";
 import { dropSchwas, type SchwaWay } from "./schwas.ts";
@@ -27,6 +28,9 @@ const WORD = /[\p{Script=Devanagari}\u200C\u200D]+/gu;
 /** A virama at the end of a word is a short u in Malayalam, which most English words do not have. A chillu has a joiner. */
 const HALF_U = /(?<=[कचटणतनरऱळ])्(?![\u200D\p{L}\p{M}])/gu;
 const LETTER = /[\p{Script=Devanagari}ə।॥\u200C\u200D]/gu;
+
+/** Languages whose English words have the spellings of `english-words.ts`. */
+const NORTHERN = new Set(["hi", "mr", "gu", "pa", "ne", "mai", "doi", "brx", "kok"]);
 
 type Change = readonly [RegExp, string];
 type Compiled = {
@@ -57,12 +61,13 @@ function compile(
 ): Compiled {
   const home = languageOf(language)?.scripts.find(isBrahmic) ?? "Devanagari";
   return {
-    words: new Map(
-      Object.entries(words).map(([word, latin]) => [
+    words: new Map([
+      ...(NORTHERN.has(language) ? Object.entries(ENGLISH_WORDS) : []),
+      ...Object.entries(words).map(([word, latin]): [string, string] => [
         toPivot(word.normalize("NFC"), home, { language, home }),
         latin,
       ]),
-    ),
+    ]),
     before: before.map(changeOf),
     schwas,
     sounds: sounds.map(changeOf),
