@@ -14,8 +14,9 @@ const ALIKE = new Map([
   ["\u0647", "\u06c1"],
   ["\u06c0", "\u06c1"],
   ["\u2019", "'"],
+  ["\u02bc", "'"],
 ]);
-const ALIKE_SIGNS = /\u0901|\u0a81|\u0b01|\u0c01|\u0a01|[\u064a\u0649\u0643\u0647\u06c0\u2019]/gu;
+const ALIKE_SIGNS = /\u0901|\u0a81|\u0b01|\u0c01|\u0a01|[\u064a\u0649\u0643\u0647\u06c0\u2019\u02bc]/gu;
 
 /** Chillu letters of Malayalam as they were spelled before Unicode 5.1: consonant, virama, joiner. */
 const OLD_CHILLU: Readonly<Record<string, string>> = { ണ: "ൺ", ന: "ൻ", ര: "ർ", ല: "ൽ", ള: "ൾ", ക: "ൿ" };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type Pick, spellingsIn } from "../testing/written/spell.ts";
-import { spell } from "../testing/written/spellers.ts";
+import { LARGEST, spell } from "../testing/written/spellers.ts";
 import { applyWritten } from "./apply.ts";
 import { grouped } from "./figures.ts";
 import { TABLES } from "./tables.ts";
@@ -49,7 +49,7 @@ describe.each(Object.entries(TABLES))("words and figures of %s", (language, tabl
   ] as const)("whole numbers come back from %s", (_, pick) => {
     const percent = wordOf(table, "percent");
     const wrong: string[] = [];
-    for (const value of valuesOf(random)) {
+    for (const value of valuesOf(random).filter((each) => each <= (LARGEST[language] ?? 1e12))) {
       const spoken = `${spell(language, value, table, pick)} ${percent}`;
       const { text, changes } = written(spoken);
       if (text !== `${figures(value)}%` || changes[0]?.value !== String(value))
@@ -60,7 +60,7 @@ describe.each(Object.entries(TABLES))("words and figures of %s", (language, tabl
 
   test("money comes back in paise", () => {
     for (let count = 0; count < 500; count += 1) {
-      const [rupees, paise] = [Math.floor(10 ** (1 + random() * 8)), 1 + Math.floor(random() * 99)];
+      const [rupees, paise] = [Math.floor(10 ** (1 + random() * 7.9)), 1 + Math.floor(random() * 99)];
       const amount = `${spell(language, rupees, table, first)} ${wordOf(table, "rupees")}`;
       const { text, changes } = written(
         `${amount} ${spell(language, paise, table, first)} ${wordOf(table, "paise")}`,
