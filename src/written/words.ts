@@ -28,7 +28,8 @@ export type Word = {
  * Letters, marks and figures, with joiners and with apostrophes between them: "o'clock". Six of Bodo, द', ends with one, and so do
  * the numbers that end with it: जिद', जौद'.
  */
-const WORD = /[\p{L}\p{M}\p{N}\u200c\u200d]+(?:['’][\p{L}\p{M}]+)*(?:(?<=(?<![\p{L}\p{M}])द|(?:जि|जौ|रोजा)द)['’])?/gu;
+const WORD =
+  /[\p{L}\p{M}\p{N}\u200c\u200d]+(?:['’][\p{L}\p{M}]+)*(?:(?<=(?<![\p{L}\p{M}])द|(?:जि|जौ|रोजा)द)['’])?/gu;
 const NO_ROLES: ReadonlySet<Role> = new Set();
 const MAX_GLUED_PARTS = 12;
 
