@@ -76,6 +76,8 @@ function endsPhrase(place: Place, at: number): boolean {
 function monthFirst(place: Place, at: number): Match | undefined {
   const month = place.words[at];
   if (month?.month === undefined || !follower(place, at + 1)) return undefined;
+  // The day is before it: "15 August", which is written already.
+  if (follower(place, at) && place.words[at - 1]?.hasFigures) return undefined;
   const from = { from: at, month: month.month };
   const alone = yearAt(place, at + 1);
   if (alone && isYearOfMonth(alone)) {

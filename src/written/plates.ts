@@ -31,10 +31,10 @@ const SHORT_WORDS = new Set(
   ),
 );
 
-function spelledLetters({ raw, key, letter, parts }: Word, { letterNames }: Lexicon): string {
+function spelledLetters({ raw, key, letter, parts, roles }: Word, { letterNames }: Lexicon): string {
   if (/^[A-Z]{1,5}$/u.test(raw)) return raw;
   if (letter !== undefined) return letter;
-  if (letterNames.size > 0 && parts.length === 0)
+  if (letterNames.size > 0 && parts.length === 0 && roles.size === 0)
     return joinedLetters(key, letterNames, 4) ?? lowerLetters(raw);
   return lowerLetters(raw);
 }
