@@ -98,7 +98,7 @@ function monthFirst(place: Place, at: number): Match | undefined {
   return date(place, {
     ...from,
     end: day.end,
-    text: `${month.raw} ${day.value}${year ? "" : day.ending}`,
+    text: `${month.raw} ${day.value}${year ? "" : endingAfterMonth(place, day)}`,
     day: day.value,
     year,
     yearAt: day.end,
@@ -123,6 +123,13 @@ function dayAfterMonth(place: Place, at: number): SpokenNumber | undefined {
 
 /** Only years near ours: "March ten twenty" may be a day and something else. */
 const isYearOfMonth = (year: Year) => year.value >= 1500 && year.value < 2200;
+
+/** "August fifteenth" is August 15. Endings in a script of India stay: మార్చి 27వ. */
+function endingAfterMonth({ lexicon, words }: Place, day: SpokenNumber): string {
+  if (!day.isOrdinal || day.ending !== "" || /^[a-z]/iu.test(words[day.from]?.raw ?? "")) return day.ending;
+  const ending = lexicon.ordinalFigure?.(day.value) ?? "";
+  return /^[a-z]/u.test(ending) ? "" : ending;
+}
 
 /** Reads the year after a day and a month; a comma may be between. */
 function yearAfter(place: Place, at: number): Year | undefined {

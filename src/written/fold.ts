@@ -8,6 +8,8 @@ const ALIKE = new Map([
   ["\u0b01", "\u0b02"],
   ["\u0c01", "\u0c02"],
   ["\u0a01", "\u0a02"],
+  // The r of Assamese is that of Bengali: English words are written with either.
+  ["\u09f0", "\u09b0"],
   ["\u064a", "\u06cc"],
   ["\u0649", "\u06cc"],
   ["\u0643", "\u06a9"],
@@ -16,7 +18,7 @@ const ALIKE = new Map([
   ["\u2019", "'"],
   ["\u02bc", "'"],
 ]);
-const ALIKE_SIGNS = /\u0901|\u0a81|\u0b01|\u0c01|\u0a01|[\u064a\u0649\u0643\u0647\u06c0\u2019\u02bc]/gu;
+const ALIKE_SIGNS = /\u0901|\u0a81|\u0b01|\u0c01|\u0a01|[\u09f0\u064a\u0649\u0643\u0647\u06c0\u2019\u02bc]/gu;
 
 /** Chillu letters of Malayalam as they were spelled before Unicode 5.1: consonant, virama, joiner. */
 const OLD_CHILLU: Readonly<Record<string, string>> = { ണ: "ൺ", ന: "ൻ", ര: "ർ", ല: "ൽ", ള: "ൾ", ക: "ൿ" };

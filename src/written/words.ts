@@ -178,7 +178,7 @@ function wordOf(entry: Entry | undefined, ending: string, isOrdinal: boolean, ha
 /** Reads a word as parts of a number that are written together. */
 function glue(key: string, lexicon: Lexicon): Part[] | undefined {
   const { glued } = lexicon;
-  if (!glued || key.length < 4) return undefined;
+  if (!glued || key.length < 3) return undefined;
   const dead = new Set<number>();
   const from = (at: number, depth: number): Part[] | undefined => {
     if (at === key.length) return [];

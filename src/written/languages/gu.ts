@@ -138,7 +138,7 @@ export const GUJARATI: WrittenTable = {
   roles: {
     and: "અને",
     point: "પોઇન્ટ પોઈન્ટ દશાંશ",
-    percent: "ટકા ટકો પ્રતિશત ટકાનું ટકાની",
+    percent: "પર્સન્ટ પર્સેન્ટ ટકા ટકો પ્રતિશત ટકાનું ટકાની",
     rupees: "રૂપિયા રૂપિયો રૂપીયા રૂપિયે",
     rupees_first: "રૂપિયા",
     paise: "પૈસા પૈસો",

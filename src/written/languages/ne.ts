@@ -118,6 +118,7 @@ export const NEPALI: WrittenTable = {
   },
   ordinalEndings: "ौँ ौं औँ औं",
   endings: "वटा ओटा जना मा को का की ले लाई सम्म देखि बाट भन्दा",
+  denominators: { 4: "चौथाइ चौथाई" },
   months: [
     "जनवरी",
     "फेब्रुअरी फेब्रुवरी",
@@ -135,7 +136,7 @@ export const NEPALI: WrittenTable = {
   roles: {
     and: "र",
     point: "दशमलव",
-    percent: "प्रतिशत",
+    percent: "प्रतिशत पर्सेन्ट परसेन्ट",
     rupees: "रुपैयाँ रुपियाँ रूपैयाँ रुपैया",
     rupees_first: "रु",
     paise: "पैसा",

@@ -125,6 +125,7 @@ export const ODIA: WrittenTable = {
   endings: "ଟି ଟା ଜଣ ରେ ରୁ କୁ ର ଟିର ଟିକୁ ପର୍ଯ୍ୟନ୍ତ ଙ୍କ ଟିଏ ଗୋଟି",
   mixedClockEndings: "ଟା",
   clockEndings: "ଟାରେ ଟାବେଳେ ଟାରୁ",
+  denominators: { 4: "ଚତୁର୍ଥାଂଶ" },
   months: [
     "ଜାନୁଆରୀ ଜାନୁଆରି ଜାନୁୟାରୀ",
     "ଫେବୃଆରୀ ଫେବ୍ରୁଆରୀ ଫେବ୍ରୁଆରି",

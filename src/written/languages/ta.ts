@@ -186,6 +186,8 @@ export const TAMIL: WrittenTable = {
       ),
     ),
   },
+  // The name of D is that of T as well. No vehicle of Tamil Nadu is from Daman.
+  letters: { TN: "டி_என் டி_என்ன" },
   ordinalEndings: "ாவது ாம் வது ஆவது ஆம் ாவதாக",
   endings: "க்கு க்குள் க்கும் ிற்கு ுக்கு ில் ிலிருந்து ிலும் க்கான ின் ை ாக ால் டன் யும் யை யில் யின் கள் களுக்கு களில் களை",
   months: [
