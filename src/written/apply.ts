@@ -129,7 +129,8 @@ function idiomRule(place: Place, at: number): Match | undefined {
   for (let from = at; found && from < found.end; from += 1) {
     const number = spokenNumber(place, from);
     if (!number || number.end < found.end) continue;
-    const isCounted = follows(place, number.end, ...MEASURES, "label") || precedes(place, at, 1, "label", "house");
+    const isCounted =
+      follows(place, number.end, ...MEASURES, "label") || precedes(place, at, 1, "label", "house");
     if (number.end > found.end || isCounted) return undefined;
   }
   return found;

@@ -141,7 +141,12 @@ function addPart(state: State, part: Part): State | undefined {
       if (!last || state.isMixed || state.lead !== undefined) return undefined;
       return { ...state, isMixed: true, terms: [...state.terms, { value: part.value, below: 0 }] };
     case "value": {
-      if (state.lead !== undefined || (last && part.value >= last.below)) return undefined;
+      if (last && part.value >= last.below) return undefined;
+      // A quarter before two hundred is one of hundreds: પોણા બસો is 175.
+      if (state.lead !== undefined) {
+        const isHundreds = last === undefined && part.value < 1000 && part.value % 100 === 0;
+        return isHundreds ? withCoefficient([], part.value / 100 + state.lead, 100) : undefined;
+      }
       return {
         ...state,
         hasScale: true,

@@ -51,7 +51,8 @@ function clock(place: Place, at: number): Match | undefined {
     return undefined;
   const ending = foldWord(hour.ending);
   const { clockEndings, mixedClockEndings } = place.lexicon;
-  const hasClockEnding = clockEndings.has(ending) || (hour.isMixed && mixedClockEndings.has(ending));
+  const hasClockEnding =
+    clockEndings.has(ending) || ((hour.isMixed || isCued) && mixedClockEndings.has(ending));
   const saysClock = hasClockEnding || follows(place, hour.end, "oclock", "day_half");
   const isMixedTime = isCued && hour.isMixed && !follows(place, hour.end, ...MEASURES);
   if (hour.value >= 0.75 && (saysClock || isMixedTime)) return fromHours(at, hour);
