@@ -77,8 +77,8 @@ class Alignment : public whisper_window_listener {
    private:
     struct Window;
 
-    std::vector<float> Attention(const Window& window, const AlignmentHead& head, std::vector<float> sum) const;
-    WindowSound        SoundOf(const Window& window, const std::vector<float>& attention, size_t heads) const;
+    std::vector<float> Attention(const Window& window, const AlignmentHead* heads, size_t count) const;
+    WindowSound        SoundOf(const Window& window, const std::vector<float>& attention) const;
     void               SetTimes(const Window& window);
     void               Measure(const Window& window);
 

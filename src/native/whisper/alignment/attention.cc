@@ -9,25 +9,6 @@ namespace {
 constexpr int kReach = 3;
 constexpr int kMedianOf = 2 * kReach + 1;
 
-/** Makes each frame's weights of all rows a distribution with mean 0 and standard deviation 1. */
-void Standardize(std::vector<float>& weights, int rows, int frames) {
-    std::vector<float> mean(frames, 0.0f), squares(frames, 0.0f);
-    for (int row = 0; row < rows; row++) {
-        const float* of = weights.data() + static_cast<size_t>(row) * frames;
-        for (int at = 0; at < frames; at++) mean[at] += of[at];
-    }
-    for (float& sum : mean) sum /= rows;
-    for (int row = 0; row < rows; row++) {
-        const float* of = weights.data() + static_cast<size_t>(row) * frames;
-        for (int at = 0; at < frames; at++) squares[at] += (of[at] - mean[at]) * (of[at] - mean[at]);
-    }
-    for (float& sum : squares) sum = 1.0f / std::sqrt(sum / rows + 1e-18f);
-    for (int row = 0; row < rows; row++) {
-        float* of = weights.data() + static_cast<size_t>(row) * frames;
-        for (int at = 0; at < frames; at++) of[at] = (of[at] - mean[at]) * squares[at];
-    }
-}
-
 /** Puts the smaller one first. */
 inline void Order(float& a, float& b) {
     const float least = std::min(a, b);
@@ -52,18 +33,35 @@ inline float MedianOf(const float* from) {
 
 }  // namespace
 
-void AddAttention(std::vector<float>& weights, int rows, int frames, float* sum) {
-    Standardize(weights, rows, frames);
-    std::vector<float> padded(frames + 2 * kReach);
+void AddAttention(const std::vector<float>& weights, int rows, int frames, float* sum) {
+    std::vector<float> mean(frames, 0.0f), factor(frames, 0.0f);
     for (int row = 0; row < rows; row++) {
         const float* of = weights.data() + static_cast<size_t>(row) * frames;
+        for (int at = 0; at < frames; at++) mean[at] += of[at];
+    }
+    for (float& total : mean) total /= rows;
+    for (int row = 0; row < rows; row++) {
+        const float* of = weights.data() + static_cast<size_t>(row) * frames;
+        for (int at = 0; at < frames; at++) factor[at] += (of[at] - mean[at]) * (of[at] - mean[at]);
+    }
+    for (float& squares : factor) squares = 1.0f / std::sqrt(squares / rows + 1e-18f);
+    for (int row = 0; row < rows; row++) {
+        const size_t begin = static_cast<size_t>(row) * frames;
+        const float* of = weights.data() + begin;
+        for (int at = 0; at < frames; at++) sum[begin + at] += (of[at] - mean[at]) * factor[at];
+    }
+}
+
+void Smooth(std::vector<float>& attention, int rows, int frames) {
+    std::vector<float> padded(frames + 2 * kReach);
+    for (int row = 0; row < rows; row++) {
+        float* of = attention.data() + static_cast<size_t>(row) * frames;
         std::copy(of, of + frames, padded.begin() + kReach);
         // Reflected at both ends.
         for (int i = 1; i <= kReach; i++) {
             padded[kReach - i] = of[std::min(i, frames - 1)];
             padded[kReach + frames - 1 + i] = of[std::max(frames - 1 - i, 0)];
         }
-        float* to = sum + static_cast<size_t>(row) * frames;
-        for (int at = 0; at < frames; at++) to[at] += MedianOf(padded.data() + at);
+        for (int at = 0; at < frames; at++) of[at] = MedianOf(padded.data() + at);
     }
 }

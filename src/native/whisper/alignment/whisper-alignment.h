@@ -140,15 +140,19 @@ Alignment::~Alignment() {
     state->listener = nullptr;
 }
 
-/** Adds the attention of a head to that of others. Returns none when that failed. */
-std::vector<float> Alignment::Attention(const Window& window, const AlignmentHead& head, std::vector<float> sum) const {
-    const auto   layer = std::find(queries->layers.begin(), queries->layers.end(), head.layer) - queries->layers.begin();
-    const size_t width = context->model.hparams.n_text_state;
+/** Returns the mean attention of heads, a row for each row of queries. Returns none when that failed. */
+std::vector<float> Alignment::Attention(const Window& window, const AlignmentHead* heads, size_t count) const {
+    const size_t       width = context->model.hparams.n_text_state;
     AttentionWeights   attention(*context, *state);
-    std::vector<float> weights;
-    if (!attention.Of(head, window.queries.data() + layer * window.rows * width, window.rows, window.frames, weights)) return {};
-    sum.resize(static_cast<size_t>(window.rows) * window.frames);
-    AddAttention(weights, window.rows, window.frames, sum.data());
+    std::vector<float> weights, sum(static_cast<size_t>(window.rows) * window.frames, 0.0f);
+    for (size_t i = 0; i < count; i++) {
+        const auto  layer = std::find(queries->layers.begin(), queries->layers.end(), heads[i].layer);
+        const auto* of = window.queries.data() + (layer - queries->layers.begin()) * window.rows * width;
+        if (!attention.Of(heads[i], of, window.rows, window.frames, weights)) return {};
+        AddAttention(weights, window.rows, window.frames, sum.data());
+    }
+    for (float& total : sum) total /= count;
+    Smooth(sum, window.rows, window.frames);
     return sum;
 }
 
@@ -174,8 +178,8 @@ void Alignment::OnWindow(const whisper_token_data* tokens, int count, int prompt
     }
 }
 
-/** Returns the window's sound, with the mean attention of `heads` heads: that of a unit is the mean of its tokens. */
-WindowSound Alignment::SoundOf(const Window& window, const std::vector<float>& attention, size_t heads) const {
+/** Returns the window's sound, with the attention of its units: that of a unit is the mean of its tokens. */
+WindowSound Alignment::SoundOf(const Window& window, const std::vector<float>& attention) const {
     WindowSound sound;
     sound.delay = options.delay;
     sound.units = static_cast<int>(window.begins_word.size());
@@ -190,18 +194,15 @@ WindowSound Alignment::SoundOf(const Window& window, const std::vector<float>& a
         const int    unit = window.token_unit[token];
         const float* from = attention.data() + static_cast<size_t>(window.token_row[token]) * sound.frames;
         float*       to = sound.attention.data() + static_cast<size_t>(unit) * sound.frames;
-        for (int frame = 0; frame < sound.frames; frame++) to[frame] += from[frame] / (tokens[unit] * heads);
+        for (int frame = 0; frame < sound.frames; frame++) to[frame] += from[frame] / tokens[unit];
     }
     return sound;
 }
 
 void Alignment::SetTimes(const Window& window) {
-    std::vector<float> attention;
-    for (const AlignmentHead& head : options.heads) {
-        attention = Attention(window, head, std::move(attention));
-        if (attention.empty()) return;
-    }
-    const UnitPath path = FindPath(SoundOf(window, attention, options.heads.size()));
+    const std::vector<float> attention = Attention(window, options.heads.data(), options.heads.size());
+    if (attention.empty()) return;
+    const UnitPath path = FindPath(SoundOf(window, attention));
     if (path.share < kLeastShare) return;
     const auto to_ms = [&](int frame) {
         return std::min((2 * frame + window.seek) * 10, options.sample_count / (WHISPER_SAMPLE_RATE / 1000));
@@ -220,8 +221,8 @@ void Alignment::Measure(const Window& window) {
     measured.resize(options.heads.size());
     measured_windows++;
     for (size_t i = 0; i < options.heads.size(); i++) {
-        const std::vector<float> attention = Attention(window, options.heads[i], {});
-        const double             share = attention.empty() ? 0 : FindPath(SoundOf(window, attention, 1)).share;
+        const std::vector<float> attention = Attention(window, &options.heads[i], 1);
+        const double             share = attention.empty() ? 0 : FindPath(SoundOf(window, attention)).share;
         measured[i].head = options.heads[i];
         measured[i].share += (share - measured[i].share) / measured_windows;
     }
