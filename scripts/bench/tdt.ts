@@ -65,13 +65,15 @@ function valuesOf({ name, shape: sizes }: TdtTensor): Float32Array<ArrayBuffer> 
     return all.map((_, n) => (Math.abs((n % 257) - 2 * Math.floor(n / 257)) < 3 ? 1 : 0));
   if (/norm_.*\.weight$/.test(name)) return all.fill(1);
   if (name === "joint.out.bias") {
-    // Half of the steps have a token, as in fast speech.
-    all[TOKENS] = 2.4;
-    all[TOKENS + 3] = 3;
+    // Without these nearly every frame would have tokens.
+    all[TOKENS] = 22;
+    all[TOKENS + 3] = 6;
     return all;
   }
   if (name.endsWith("bias")) return all;
-  const scale = 1 / Math.sqrt(count / (sizes.at(-1) ?? 1));
+  // The sound decides, and clearly.
+  const sharpness = name === "joint.encoder.weight" || name === "joint.out.weight" ? 3 : 1;
+  const scale = sharpness / Math.sqrt(count / (sizes.at(-1) ?? 1));
   let from = (name.length * 7_919 + name.charCodeAt(7) * 104_729) % SLICE_VALUES;
   for (let n = 0; n < count; n++) {
     all[n] = (BLOCK[from] ?? 0) * scale;
