@@ -96,7 +96,7 @@ function isCuedAfter(place: Place, end: number): boolean {
 /** How many digits PINs, OTPs, phones and Aadhaar have. */
 const USUAL_LENGTHS = [4, 6, 10, 12];
 
-/** Leaves out a last word that is no digit when the others are as many as a code has: छ is "is" in Nepali, दो is "give". */
+/** Leaves out a last word that is not a digit when the others are as many as a code has: छ is "is" in Nepali, दो is "give". */
 function withoutVerb({ words }: Place, run: DigitRun | undefined): DigitRun | undefined {
   if (!run?.isSingle || !words[run.end - 1]?.roles.has("doubtful")) return run;
   const { length } = run.digits;
