@@ -33,6 +33,20 @@ const MUFFLED = (() => {
   const warnings = ["unrecognized_speech" as const];
   return { ...made, result: { ...result, warnings, unrecognized: [{ start: 3.4, end: 4.4 }] } };
 })();
+/** Its words have times: one begins every 5 s, and the third is doubtful. */
+const WORDS = (() => {
+  const { result, ...made } = madeTranscript([{ text: "good morning to you", language: "en" }], {
+    ...{ number: 3, secondsEach: 20 },
+  });
+  const segments = result.segments.map((segment) => ({
+    ...segment,
+    words: segment.text.split(" ").map((text, index) => ({
+      ...{ text, start: 5 * index + 0.3, end: 5 * index + 4 },
+      confidence: index === 2 ? 0.3 : 0.95,
+    })),
+  }));
+  return { ...made, result: { ...result, segments } };
+})();
 const AXE = readFileSync(join(import.meta.dir, "../../node_modules/axe-core/axe.min.js"), "utf8");
 
 describe.skipIf(!hasBrowser)("a transcript (needs Chromium)", () => {
@@ -47,7 +61,7 @@ describe.skipIf(!hasBrowser)("a transcript (needs Chromium)", () => {
     browser = await openConsoleBrowser();
     ({ page } = browser);
     page.setDefaultTimeout(20_000);
-    await showMade(page, [CALL, SHORT, MUFFLED]);
+    await showMade(page, [CALL, SHORT, MUFFLED, WORDS]);
     await page.goto(`${server.baseUrl}/console`);
     await page.getByLabel("Keep it until I close this tab").check();
     await page.getByLabel("Project key").fill(installation.key);
@@ -92,6 +106,28 @@ describe.skipIf(!hasBrowser)("a transcript (needs Chromium)", () => {
     expect(await row(0).textContent()).toContain("good morning");
     expect(await row(2).textContent()).toContain("good evening");
     await page.getByText("1 place to check").waitFor();
+  });
+
+  test("marks the word that is heard, plays a word that is clicked, and shades a doubtful one", async () => {
+    await open(WORDS);
+    const word = (text: string) => row(0).locator(".word", { hasText: text });
+    expect(await row(0).locator(".word.doubt-strong").allTextContents()).toEqual(["to"]);
+    await word("you").click();
+    await word("you").and(page.locator(".spoken")).waitFor();
+    expect(await row(0).locator(".word.spoken").count()).toBe(1);
+    await until("it plays", isPlaying);
+    await word("morning").click();
+    await word("morning").and(page.locator(".spoken")).waitFor();
+    await page.locator(".round").click();
+    await until("it is silent", async () => !(await isPlaying()));
+    // A word that was corrected has the time of the one that it replaces, and the others keep theirs.
+    await row(0).locator(".segment-text").dblclick();
+    await page.getByLabel("Correct this text").fill("good evening to you");
+    await page.keyboard.press("Control+Enter");
+    expect(await word("evening").getAttribute("data-start")).toBe("5.3");
+    expect(await word("you").getAttribute("data-start")).toBe("15.3");
+    await page.keyboard.press("Control+z");
+    await word("morning").waitFor();
   });
 
   test("tells nine speakers apart", async () => {

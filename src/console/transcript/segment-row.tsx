@@ -51,7 +51,7 @@ export function SegmentRow({ model, row, index, count, top, measure, hasWho }: R
     >
       {row.start === undefined ? <span /> : <TimeButton {...{ model, index, isFocused }} start={row.start} />}
       {row.kind === "segment" ? (
-        <SegmentBody {...{ model, index, isFocused, isHeard, hasWho }} segment={row.segment} />
+        <SegmentBody {...{ model, index, isFocused, hasWho }} segment={row.segment} />
       ) : (
         <MissingWords row={row} />
       )}
@@ -104,11 +104,10 @@ type BodyProps = {
   segment: Segment;
   index: number;
   isFocused: boolean;
-  isHeard: boolean;
   hasWho: boolean;
 };
 
-function SegmentBody({ model, segment, index, isFocused, isHeard, hasWho }: BodyProps) {
+function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
   const t = words.value.transcript;
   const text = model.textOf(segment.index);
   const isCorrected = model.corrections.all.value.has(segment.index);
@@ -152,7 +151,7 @@ function SegmentBody({ model, segment, index, isFocused, isHeard, hasWho }: Body
               open();
             }}
           >
-            {text === "" ? <Emptied /> : <SegmentText {...{ model, segment, text, isHeard, isCorrected }} />}
+            {text === "" ? <Emptied /> : <SegmentText {...{ model, segment, text, index, isCorrected }} />}
             {doubt === "strong" && <span class="unseen"> ({t.unsure})</span>}
           </p>
           {doubt === "strong" && <UnsureTag />}

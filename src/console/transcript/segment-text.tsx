@@ -9,33 +9,34 @@ type TextProps = {
   model: TranscriptModel;
   segment: Segment;
   text: string;
-  isHeard: boolean;
+  /** Of the row. */
+  index: number;
   isCorrected: boolean;
 };
 
 /** The text of a segment. Words with times are marked while they are heard, and each that is doubtful is shaded. */
-export function SegmentText({ model, segment, text, isHeard, isCorrected }: TextProps) {
+export function SegmentText({ model, segment, text, index, isCorrected }: TextProps) {
   const words = useMemo(() => shownWords(segment, text), [segment, text]);
   const matches = matchesIn(text, model.query.value);
   if (words.length === 0) return <Marked text={text} from={0} to={text.length} matches={matches} />;
-  return <Words {...{ model, text, words, matches, isHeard, isCorrected }} />;
+  return <Words {...{ model, text, words, matches, index, isCorrected }} />;
 }
 
 type WordsProps = Omit<TextProps, "segment"> & { words: readonly ShownWord[]; matches: readonly Match[] };
 
-function Words({ model, text, words, matches, isHeard, isCorrected }: WordsProps) {
+function Words({ model, text, words, matches, index, isCorrected }: WordsProps) {
   const spoken = useComputed(() => {
     const player = model.player.value;
-    return isHeard && player ? wordAt(words, player.time.value) : -1;
+    return player && model.heard.value === index ? wordAt(words, player.time.value) : -1;
   }).value;
   return (
     <>
-      {words.map(({ from, to, start, confidence }, index) => {
+      {words.map(({ from, to, start, confidence }, place) => {
         const doubt = isCorrected ? "none" : doubtOf({ confidence });
-        const names = [`word doubt-${doubt}`, index === spoken && "spoken"];
+        const names = [`word doubt-${doubt}`, place === spoken && "spoken"];
         return (
           <>
-            <Marked text={text} from={words[index - 1]?.to ?? 0} to={from} matches={matches} />
+            <Marked text={text} from={words[place - 1]?.to ?? 0} to={from} matches={matches} />
             <span key={from} class={names.filter(Boolean).join(" ")} data-start={start}>
               <Marked {...{ text, from, to, matches }} />
             </span>
