@@ -346,7 +346,8 @@ test("whatever a recognizer says, the words of the result are those of its text,
         timed += result.segments.filter((each) => each.words).length;
         const isMissing = result.segments.some((each) => !each.words);
         expect(result.warnings.includes("word_times_missing")).toBe(isMissing);
-        expect(result.text).toBe(worded.map(({ text }) => text).join(" "));
+        // Segments of several attempts may overlap, so the parts of one can come between those of another.
+        expect(result.text.split(" ").sort()).toEqual(worded.flatMap(({ text }) => text.split(" ")).sort());
       },
     ),
     { numRuns: 600 },
