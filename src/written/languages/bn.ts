@@ -190,6 +190,7 @@ export const BENGALI: WrittenTable = {
     company: "বার ন ছ দু শ শত",
   },
   idioms: [
+    ["হাজার_বার লক্ষ_বার লাখ_বার শত_বার শতবার একশো_বার একশ_বার হাজারবার", "very often"],
     ["সাত_পাঁচ সাতপাঁচ", "this and that"],
     ["উনিশ_বিশ উনিশ-বিশ", "almost alike"],
     ["ষোলো_আনা ষোল_আনা ষোলআনা", "wholly"],

@@ -3,7 +3,7 @@ import type { WrittenTable } from "../types.ts";
 /** English number words in Telugu letters, as people mix them into Telugu. */
 export const ENGLISH_IN_TELUGU: WrittenTable = {
   units: [
-    "జీరో",
+    "జీరో జిరో",
     "వన్",
     "టూ",
     "త్రీ",
@@ -36,7 +36,7 @@ export const ENGLISH_IN_TELUGU: WrittenTable = {
   },
   scales: {
     100: "హండ్రెడ్",
-    1000: "థౌజండ్ థౌజెండ్ థౌసండ్",
+    1000: "థౌసండ్ థౌజెండ్ తౌజండ్ థౌజండ్ థౌజెండ్ థౌసండ్",
     1e5: "లాక్",
     1e6: "మిలియన్",
     1e7: "క్రోర్",
