@@ -106,17 +106,16 @@ function monthFirst(place: Place, at: number): Match | undefined {
 }
 
 /**
- * Reads the day after a month. Where a year begins with the word for a thousand alone, the day before it does not belong to it:
- * ஆகஸ்ட் பதினைந்து ஆயிரத்து தொள்ளாயிரத்து நாற்பத்தேழு.
+ * Reads the day after a month. A year after it does not belong to it, even where both could be one number: "July twenty two
+ * thousand twenty three", ஆகஸ்ட் பதினைந்து ஆயிரத்து தொள்ளாயிரத்து நாற்பத்தேழு.
  */
 function dayAfterMonth(place: Place, at: number): SpokenNumber | undefined {
   const number = spokenNumber(place, at);
   if (!number || number.value < 1000) return number;
   for (let end = number.end - 1; end > at; end -= 1) {
-    if (place.words[end]?.parts[0]?.type !== "scale" || place.words[end]?.parts[0]?.value !== 1000) continue;
     const day = numberAt(place.words.slice(0, end), at);
     const year = spokenNumber(place, end);
-    if (isDay(day) && day.end === end && year && year.value > 1000 && year.value < 2000) return day;
+    if (isDay(day) && day.end === end && year && year.value >= 1500 && year.value < 2200) return day;
   }
   return number;
 }

@@ -102,7 +102,7 @@ function endingsOf(list: string | undefined, isOrdinal: boolean): Ending[] {
     .filter((ending) => ending !== "")
     .map((ending) => {
       const [spelling = "", shown] = ending.split(">");
-      return { spelling: foldWord(spelling), shown, isOrdinal };
+      return { spelling: foldWord(spelling), shown: shown?.replaceAll("_", " "), isOrdinal };
     });
 }
 

@@ -57,7 +57,7 @@ export type WrittenTable = {
   ordinals?: Readonly<Record<number, string>>;
   /**
    * Endings that make an ordinal of a number word and stay on the figure: वीं. Here and in `endings`, `ாவது>ஆவது` is an
-   * ending that looks otherwise after a figure.
+   * ending that looks otherwise after a figure; `_` is a space there.
    */
   ordinalEndings?: string;
   /** The ending that the figure of an ordinal has, where it is not the one that was said: 21 → "st". */

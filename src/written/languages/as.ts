@@ -145,7 +145,7 @@ export const ASSAMESE: WrittenTable = {
     point: "দশমিক পইণ্ট",
     percent: "শতাংশ পাৰ্চেণ্ট পাৰচেণ্ট",
     percent_first: "শতকৰা",
-    rupees: "টকা টকাৰ টকাত টকীয়া",
+    rupees: "টকা টকীয়া",
     rupees_first: "টকা",
     paise: "পইচা",
     dollars: "ডলাৰ",

@@ -96,7 +96,7 @@ const UNITS = unitWords();
 
 /** The forms of a word before a smaller number: നൂറ്റി, ആയിരത്തി. */
 function beforeSmaller(word: string): string[] {
-  if (word.endsWith("ം")) return [word.replace(/ം$/u, "ത്തി"), word.replace(/ം$/u, "ത്തിന്")];
+  if (word.endsWith("ം")) return [word.replace(/ം$/u, "ത്തി")];
   return [`${withoutEnd(word)}്റി`];
 }
 const withForms = (spellings: string) =>
@@ -150,7 +150,7 @@ export const MALAYALAM: WrittenTable = {
   scales: {
     100: "നൂറ് നൂറു നൂറ്റി",
     1000: withForms(THOUSAND),
-    1e5: "ലക്ഷം ലക്ഷത്തി ലക്ഷത്തിന്",
+    1e5: "ലക്ഷം ലക്ഷത്തി",
     1e7: "കോടി കോടിയും",
   },
   values: VALUES,
@@ -176,8 +176,8 @@ export const MALAYALAM: WrittenTable = {
     additions: { 0.5: "ര", 0.25: "േകാൽ േകാല്", 0.75: "േമുക്കാൽ േമുക്കാല്" },
   },
   ordinalEndings: "ാം>ാം ാമത്തെ>ാമത്തെ ാമത്>ാമത് ാമൻ>ാമൻ ാമതായി>ാമതായി",
-  stemEnds: "്",
-  endings: `ിൽ>ൽ ിന്>ന് ിനു>നു ിന്റെ>ന്റെ ിലെ>ലെ ിനകം>നകം ിലധികം>ലധികം ിൽ_നിന്ന്>ൽ_നിന്ന് ിലേക്ക്>ലേക്ക് ിനും>നും ിലും>ലും യ്ക്ക് യിൽ യുടെ
+  stemEnds: "് ം",
+  endings: `ത്തിന്>ന് ത്തിനു>നു ത്തിന്റെ>ന്റെ ത്തിൽ>ൽ ത്തിലധികം>ലധികം ത്തിലേറെ>ലേറെ ിൽ>ൽ ിന്>ന് ിനു>നു ിന്റെ>ന്റെ ിലെ>ലെ ിനകം>നകം ിലധികം>ലധികം ിൽ_നിന്ന്>ൽ_നിന്ന് ിലേക്ക്>ലേക്ക് ിനും>നും ിലും>ലും യ്ക്ക് യിൽ യുടെ
     യെ ക്ക് യ്ക്കു`,
   mixedClockEndings: "ന് നു",
   clockEndings: "യ്ക്ക് യ്ക്കു ക്ക്",

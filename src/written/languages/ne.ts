@@ -134,6 +134,7 @@ export const NEPALI: WrittenTable = {
     "डिसेम्बर",
   ],
   roles: {
+    other_word: "सयौँ सयौं",
     and: "र",
     point: "दशमलव",
     percent: "प्रतिशत पर्सेन्ट परसेन्ट",

@@ -145,7 +145,7 @@ export const ODIA: WrittenTable = {
     point: "ଦଶମିକ ପଏଣ୍ଟ",
     percent: "ପ୍ରତିଶତ ଶତାଂଶ ପର୍ସେଣ୍ଟ",
     percent_first: "ଶତକଡ଼ା",
-    rupees: "ଟଙ୍କା ଟଙ୍କାର ଟଙ୍କାରେ ଟଙ୍କିଆ",
+    rupees: "ଟଙ୍କା ଟଙ୍କିଆ",
     rupees_first: "ଟଙ୍କା",
     paise: "ପଇସା",
     dollars: "ଡଲାର",

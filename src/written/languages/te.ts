@@ -74,15 +74,19 @@ export const TELUGU: WrittenTable = {
     scales: { 100: "వందవ నూర", 1000: "వెయ్య", 1e5: "లక్ష", 1e7: "కోట" },
     additions: { 0.5: "న్నర ున్నర ిన్నర", 0.25: "ంపావు ుంపావు ింపావు ంబావు ుంబావు", 0.75: "ముప్పావు ంముప్పావు" },
   },
-  ordinals: Object.fromEntries(
-    UNITS.map((spellings, value) => [
-      value,
-      list(...words(stems(spellings)).flatMap((stem) => [`${stem}వ`, `${stem}ో`, `${stem}వది`, `${stem}ోది`])),
-    ]),
-  ),
+  ordinals: {
+    100: "వందవ వందో నూరవ నూరో",
+    ...Object.fromEntries(
+      UNITS.map((spellings, value) => [
+        value,
+        list(...words(stems(spellings)).flatMap((stem) => [`${stem}వ`, `${stem}ో`, `${stem}వది`, `${stem}ోది`])),
+      ]),
+    ),
+  },
   ordinalFigure: () => "వ",
   ordinalEndings: "వ ో>వ వది ోది>వది వా వో>వ",
-  endings: `న కి కు లో లోపు లోని తో ని నుంచి నుండి వరకు మంది కే గా లకు లతో లను లో లలో ల లు కిలోలు`,
+  stemEnds: "ు",
+  endings: `న కి కు లో లోపు లోని తో ని నుంచి నుండి వరకు మంది కే గా ేళ్ల>_ఏళ్ల ేళ్లు>_ఏళ్లు ేళ్ళ>_ఏళ్ళ ేళ్ళు>_ఏళ్ళు లకు>కు లతో>తో లను>ను లో లలో>లో ల లు కిలోలు`,
   months: [
     "జనవరి",
     "ఫిబ్రవరి",
@@ -139,6 +143,7 @@ export const TELUGU: WrittenTable = {
     company: "వందల వందలు వందలా వేలు వేల వేలా లక్షలు లక్షల లక్షలా కోట్లు కోట్ల కోట్లా",
   },
   idioms: [
+    ["నూట_పదహార్లు నూటపదహార్లు వెయ్యి_నూట_పదహార్లు", "a customary gift"],
     ["వంద_సార్లు వంద_సార్లైనా వెయ్యి_సార్లు నూరు_సార్లు", "very often"],
     ["నూటికి_నూరు నూటికి_నూరుపాళ్లు నూటికి_నూరు_శాతం", "wholly"],
     ["వెయ్యి_కళ్ళతో వెయ్యి_కళ్లతో", "with longing"],
