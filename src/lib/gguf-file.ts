@@ -34,7 +34,11 @@ const MAX_ELEMENTS = 200_000;
 const MAX_TEXT_BYTES = 64 * 1024;
 const MAX_DIMENSIONS = 4;
 const MAX_SIZE = 2 ** 31;
+/** Most bytes of values and the list of tensors, which are kept in memory. */
+const MAX_HEAD_BYTES = 32 * 1024 * 1024;
 const BUFFER_BYTES = 64 * 1024;
+/** Where tensors begin in a file that gives it. */
+const ALIGNMENT_NAME = "general.alignment";
 
 /** @returns the bytes of values in whole blocks; undefined when they do not fill the last block */
 export function ggmlBytes(type: GgmlType, values: number): number | undefined {
@@ -85,9 +89,16 @@ function readHead(cursor: Cursor): GgufFile {
   const values = new Map<string, GgufValue>();
   for (let n = 0; n < valueCount; n++) {
     const name = cursor.text();
+    // ggml ends the process for such a name.
+    if (name === "") throw new Error("it has a value without a name");
     if (values.has(name)) throw new Error(`it has the value ${JSON.stringify(name)} twice`);
     values.set(name, readValue(cursor, cursor.uint32()));
   }
+  const alignment = values.get(ALIGNMENT_NAME) ?? GGUF_ALIGNMENT;
+  if (alignment !== GGUF_ALIGNMENT)
+    throw new Error(
+      `its tensors begin at multiples of ${String(alignment).slice(0, 20)}, not ${GGUF_ALIGNMENT}`,
+    );
   const heads = Array.from({ length: tensorCount }, () => readTensorHead(cursor));
   const start = ggufAligned(cursor.position);
   const tensors = new Map<string, GgufTensor>();
@@ -177,6 +188,7 @@ class Cursor {
     const at = this.position;
     if (length > this.bytes - at) throw new Error("it is truncated");
     this.position += length;
+    if (this.position > MAX_HEAD_BYTES) throw new Error(`its head has more than ${MAX_HEAD_BYTES} bytes`);
     if (at < this.start || at + length > this.end) {
       const got = readSync(this.file, this.buffer, 0, BUFFER_BYTES, at);
       if (got < length) throw new Error("it became shorter while it was read");

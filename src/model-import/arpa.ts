@@ -58,7 +58,9 @@ export async function convertArpa(source: string, target: string): Promise<void>
       if (text === "\\end\\") isEnded = true;
       else {
         building ??= begin(counts);
-        order = Number(section);
+        // A section that is there twice would fill a table without end.
+        if (Number(section) !== order + 1) fail(`the ${section}-grams are out of order`);
+        order++;
         left = counts[order - 1] ?? fail(`there is no number of ${order}-grams`);
       }
     } else if (building) {
@@ -95,7 +97,12 @@ function addLine(
   const parts = line.trim().split(/[ \t]+/);
   const probability = Number(parts[0]);
   const backoff = parts.length > order + 1 ? Number(parts[order + 1]) : 0;
-  if (parts.length < order + 1 || parts.length > order + 2 || !(probability <= 0) || Number.isNaN(backoff)) {
+  if (
+    parts.length < order + 1 ||
+    parts.length > order + 2 ||
+    !(probability <= 0) ||
+    !Number.isFinite(backoff)
+  ) {
     fail(`it is not a ${order}-gram with its probability`);
   }
   const names = parts.slice(1, order + 1);

@@ -41,6 +41,9 @@ function replaced(from: Uint8Array, to: Uint8Array): Buffer {
   return bytes;
 }
 
+/** The durations of the model, which are 0 to 4, or others. */
+const durations = (...values: number[]) => Buffer.from(Uint32Array.from(values).buffer);
+
 /** The entry of a number in the head: its name, the type and the value. */
 function entry(name: string, value: number): Buffer {
   const tail = Buffer.alloc(8);
@@ -116,6 +119,32 @@ describe("the file of a TDT model", () => {
       "its factor is 6",
     ],
     [
+      "with a duration that goes back",
+      () => replaced(durations(0, 1, 2, 3, 4), durations(0, 1, 2, 3, 2 ** 32 - 1)),
+      "its durations are not at most 64 numbers up to 64",
+    ],
+    [
+      "whose durations are all 0",
+      () => replaced(durations(0, 1, 2, 3, 4), durations(0, 0, 0, 0, 0)),
+      "its durations are all 0",
+    ],
+    ["with a value without a name", () => named(""), "it has a value without a name"],
+    [
+      "with another alignment",
+      () => named("general.alignment", 64),
+      "its tensors begin at multiples of 64, not 32",
+    ],
+    [
+      "with an alignment that is a text",
+      () => named("general.alignment", "many"),
+      "its tensors begin at multiples of many, not 32",
+    ],
+    [
+      "with too long a head",
+      () => named("texts", new Array<string>(520).fill("x".repeat(64 * 1024))),
+      "its head has more than 33554432 bytes",
+    ],
+    [
       "with fewer tokens",
       () => replaced(entry("tdt.token_count", 22), entry("tdt.token_count", 21)),
       "it has the texts of 22 tokens, not of 21",
@@ -140,6 +169,9 @@ describe("the file of a TDT model", () => {
     expect(accepted).toBeLessThan(300);
   });
 });
+
+/** A file with one value. */
+const named = (name: string, value: GgufValue = 1) => ggufHead(new Map([[name, value]]), []);
 
 function replacedAt(at: number, value: number): Buffer {
   const bytes = Buffer.from(whole);

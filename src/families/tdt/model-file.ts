@@ -18,6 +18,8 @@ const MAX_LAYERS = 64;
 const MAX_TOKENS = 200_000;
 const MAX_FACTOR = 16;
 const MAX_DURATIONS = 64;
+/** Most frames of one duration. */
+const MAX_DURATION = 64;
 
 /**
  * Checks that the engine can load a file as a TDT model without reading outside of it: possible sizes, and exactly the tensors
@@ -75,7 +77,7 @@ function readInfo({ values }: GgufFile): TdtModelInfo {
     ...{ kernel: size("kernel", 255), hasBiases: flag("has_biases"), scalesInput: flag("scales_input") },
     ...{ tokens: size("token_count", MAX_TOKENS), predictionWidth: size("prediction_width") },
     ...{ predictionLayers: size("prediction_layers", 8), jointWidth: size("joint_width") },
-    ...{ mostSymbols: size("most_symbols", 1_000), durations: numbersOf(values.get("tdt.durations")) },
+    ...{ mostSymbols: size("most_symbols", 1_000), durations: durationsOf(values.get("tdt.durations")) },
   };
   checkShape(shape);
   const tokens = textsOf(values.get("tdt.tokens"));
@@ -86,19 +88,24 @@ function readInfo({ values }: GgufFile): TdtModelInfo {
 
 const isWeightType = (name: string): name is GgmlType => name !== "f32" && Object.hasOwn(GGML_TYPES, name);
 
-const numbersOf = (value: unknown): number[] =>
-  Array.isArray(value) ? value.filter((one): one is number => typeof one === "number") : [];
+/** The engine moves on by these numbers without looking at them. An RNN-T model has none. */
+function durationsOf(value: unknown = []): number[] {
+  const isDuration = (one: unknown): one is number => typeof one === "number" && one <= MAX_DURATION;
+  if (!Array.isArray(value) || value.length > MAX_DURATIONS || !value.every(isDuration))
+    throw new Error(`its durations are not at most ${MAX_DURATIONS} numbers up to ${MAX_DURATION}`);
+  if (value.length > 0 && value.every((frames) => frames === 0)) throw new Error("its durations are all 0");
+  return value;
+}
+
 const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === "string") : [];
 
-function checkShape({ factor, width, heads, kernel, durations }: TdtShape): void {
+function checkShape({ factor, width, heads, kernel }: TdtShape): void {
   if (!Number.isInteger(Math.log2(factor)) || factor < 2)
     throw new Error(`its factor is ${factor}, not 2, 4, 8 or 16`);
   if (width % heads !== 0 || width % 2 !== 0)
     throw new Error(`its ${heads} heads do not fit its width of ${width}`);
   if (kernel % 2 !== 1) throw new Error(`its convolutions have ${kernel} frames, which is even`);
-  if (durations.length > MAX_DURATIONS || (durations.length > 0 && !durations.some((frames) => frames > 0)))
-    throw new Error("its durations are impossible");
 }
 
 function checkTensors({ tensors }: GgufFile, { shape, weights }: TdtModelInfo): void {

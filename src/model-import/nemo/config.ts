@@ -145,8 +145,19 @@ function readDurations(at: ReadSetting, refuse: Refuse): number[] {
   return list;
 }
 
-const shown = (value: unknown): string =>
-  value === undefined ? "not set" : (JSON.stringify(value)?.slice(0, 80) ?? "impossible");
+const SHOWN_LENGTH = 80;
+const SHOWN_VALUES = 8;
+
+/** Renders a setting for a message. Aliases of YAML can make a value that is endless, so only its beginning is looked at. */
+export function shown(value: unknown, depth = 0): string {
+  if (value === undefined) return "not set";
+  if (isJsonObject(value)) return "a list of settings";
+  if (!Array.isArray(value)) return (JSON.stringify(value) ?? "impossible").slice(0, SHOWN_LENGTH);
+  const parts = value
+    .slice(0, SHOWN_VALUES)
+    .map((one) => (depth > 0 && Array.isArray(one) ? "[…]" : shown(one, depth + 1)));
+  return `[${[...parts, ...(value.length > SHOWN_VALUES ? ["…"] : [])].join(",")}]`.slice(0, SHOWN_LENGTH);
+}
 
 function parse(bytes: Uint8Array): Record<string, unknown> {
   let value: unknown;

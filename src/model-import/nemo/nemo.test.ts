@@ -228,6 +228,16 @@ describe("is refused", () => {
     ["an archive that is damaged when unpacked", gzipSync(whole).subarray(0, 5_000), "it is damaged"],
     ["no configuration", makeTar([]), "model_config.yaml: the file is missing"],
     ["a configuration that is not YAML", yaml("a: [1\nb: }"), "the file is not valid YAML"],
+    [
+      "a configuration with a list that holds itself",
+      yaml("preprocessor: {normalize: &endless [*endless, all]}"),
+      'preprocessor.normalize is [[[…],"all"],"all"]; the engine computes with',
+    ],
+    [
+      "a configuration with a group that holds itself",
+      yaml("preprocessor: &endless {normalize: *endless}"),
+      "preprocessor.normalize is a list of settings; the engine computes with",
+    ],
     ["a configuration that is a list", yaml("- a\n- b"), "the file is not a list of settings"],
     [
       "no weights",

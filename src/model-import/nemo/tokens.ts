@@ -1,6 +1,6 @@
 import { ImportError } from "../import-error.ts";
 import { isJsonObject, type SourceFile } from "../source-file.ts";
-import type { NemoConfig } from "./config.ts";
+import { type NemoConfig, shown } from "./config.ts";
 
 const CONFIG = "model_config.yaml";
 const MAX_VOCABULARY_BYTES = 32 * 1024 * 1024;
@@ -41,7 +41,7 @@ export function readNemoTokens(
     throw new ImportError(CONFIG, "tokenizer.langs names no tokenizer");
   for (const kind of kinds)
     if (kind !== undefined && kind !== "bpe" && kind !== "wpe")
-      throw new ImportError(CONFIG, `tokenizer.type is ${JSON.stringify(kind)}, not bpe, wpe or agg`);
+      throw new ImportError(CONFIG, `tokenizer.type is ${shown(kind)}, not bpe, wpe or agg`);
   const [kind] = new Set(kinds);
   const list = listed(at("joint.vocabulary")) ?? listed(at("labels")) ?? fromFiles(at, files);
   if (!list)
