@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { expectWordsOf, timedWords, wordLines } from "../testing/makers/timed-words.ts";
 import { carryWords, divideAtWords, fitWords, wordsOfText } from "./timed-words.ts";
+import { wordSpans } from "./word-spans.ts";
 
 describe("words follow their text", () => {
   const SCENARIOS: [name: string, before: string, after: string, words: string[]][] = [
@@ -122,5 +123,17 @@ test("a text is divided between words of different owners, with its own white sp
   expect(parts.map(({ text, owner }) => [text, owner])).toEqual([
     ["a  b", false],
     ["c\nd", true],
+  ]);
+});
+
+test("parts of a text that was partly in a script without spaces have the words of their own text", () => {
+  const text = "ok 好hello-world 吧";
+  const words = timedWords("ok 好 hello- world 吧");
+  expect(words.map((word) => word.text)).toEqual(wordSpans(text).map((span) => span.text));
+  const parts = divideAtWords(text, words, ({ startMs }) => startMs >= 200);
+  expect(parts.map((part) => part.text)).toEqual(["ok 好", "hello-world 吧"]);
+  expect(parts.map((part) => wordLines(part.words))).toEqual([
+    ["ok@0-80", "好@100-180"],
+    ["hello-world@200-380", "吧@400-480"],
   ]);
 });

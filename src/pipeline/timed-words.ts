@@ -167,7 +167,11 @@ export function divideAtWords<Owner>(
       parts.push({ text: span.text, words: [word], owner, from: span.from });
     }
   }
-  return parts.map(({ from: _, ...part }) => part);
+  return parts.map(({ from: _, ...part }) => {
+    // What stood beside a script without spaces may be one word where that script is in another part.
+    const own = parts.length > 1 ? wordsOfText(part.words, part.text) : undefined;
+    return own ? { ...part, words: own } : part;
+  });
 }
 
 /**

@@ -29,14 +29,15 @@ export const NO_TIMESTAMPS = "--no-timestamps";
 /** Most layers of a model, and most heads of a layer. */
 const MOST_OF_EACH = 128;
 
-/** Reads pairs of a layer and a head; undefined for anything else. */
+/** Reads pairs of a layer and a head, each pair once; undefined for anything else. */
 function toHeads(value: unknown): AlignmentHead[] | undefined {
   if (!Array.isArray(value)) return undefined;
-  const heads = value.map((pair: unknown) => (Array.isArray(pair) ? pair.map(Number) : []));
-  const isRight = heads.every(
-    (pair) => pair.length === 2 && pair.every((n) => Number.isInteger(n) && n >= 0 && n < MOST_OF_EACH),
-  );
-  return isRight ? heads.map(([layer = 0, head = 0]): AlignmentHead => [layer, head]) : undefined;
+  const heads = value.map((pair: unknown) => (Array.isArray(pair) ? pair : []));
+  const isPlace = (place: unknown) => within(0, MOST_OF_EACH - 1, true)(place) === undefined;
+  const isRight = heads.every((pair) => pair.length === 2 && pair.every(isPlace));
+  if (!isRight) return undefined;
+  const read = heads.map(([layer, head]): AlignmentHead => [Number(layer), Number(head)]);
+  return new Set(read.map(String)).size === read.length ? read : undefined;
 }
 
 export const whisperKeys: FamilyKeys = {
@@ -56,7 +57,7 @@ export const whisperKeys: FamilyKeys = {
     },
     alignment_heads: {
       field: "alignmentHeads",
-      check: (value) => (toHeads(value) ? undefined : "must be a list of pairs: a layer and a head"),
+      check: (value) => (toHeads(value) ? undefined : "must be a list of pairs: a layer and a head, each pair once"),
       read: toHeads,
     },
   },

@@ -83,11 +83,14 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ["[[languages]]", "[[tongues]]", "m.toml"],
   ["beam_size = 2", "beam_size = 2.5", "decoding.beam_size must be a whole number from 1 to 8"],
   ["accepts_prompt = false", "accepts_prompt = 0", "decoding.accepts_prompt must be true or false"],
-  ...["3", "[3, 1]", "[[3]]", "[[3, 1.5]]", "[[3, -1]]", '[["a", "b"]]'].map(
+  ...[
+    ...["3", "[3, 1]", "[[3]]", "[[3, 1.5]]", "[[3, -1]]", "[[3, 128]]", '[["a", "b"]]', '[["3", "1"]]'],
+    ...["[[3, true]]", '[["", 1]]', "[[3, []]]", "[[3, 1], [4, 2], [3, 1]]"],
+  ].map(
     (heads): [string, string, string] => [
       "accepts_prompt = false",
       `alignment_heads = ${heads}`,
-      "decoding.alignment_heads must be a list of pairs: a layer and a head",
+      "decoding.alignment_heads must be a list of pairs: a layer and a head, each pair once",
     ],
   ),
   ["[decoding]", "[decoding", "m.toml:"],
