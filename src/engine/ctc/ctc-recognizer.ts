@@ -24,7 +24,8 @@ const SAMPLE_MS = 1000 / SAMPLE_RATE_HZ;
 
 /**
  * How long after the beginning of a word its first token is written, by family. Measured with the test model, whose frames
- * are 40 ms long, on words of 9 voices with known times (docs/engine.md section 6). No model of Omnilingual was at hand.
+ * are 40 ms long, on words of 9 voices with known times (docs/engine.md section 6). Trained models of the
+ * other families were not at hand, so there a word begins with its token.
  */
 const WORD_DELAY_MS: Readonly<Record<string, number>> = { [CTC_FAMILIES.nemo]: 50 };
 

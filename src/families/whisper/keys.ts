@@ -57,7 +57,8 @@ export const whisperKeys: FamilyKeys = {
     },
     alignment_heads: {
       field: "alignmentHeads",
-      check: (value) => (toHeads(value) ? undefined : "must be a list of pairs: a layer and a head, each pair once"),
+      check: (value) =>
+        toHeads(value) ? undefined : "must be a list of pairs: a layer and a head, each pair once",
       read: toHeads,
     },
   },

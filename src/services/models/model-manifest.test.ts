@@ -86,13 +86,11 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ...[
     ...["3", "[3, 1]", "[[3]]", "[[3, 1.5]]", "[[3, -1]]", "[[3, 128]]", '[["a", "b"]]', '[["3", "1"]]'],
     ...["[[3, true]]", '[["", 1]]', "[[3, []]]", "[[3, 1], [4, 2], [3, 1]]"],
-  ].map(
-    (heads): [string, string, string] => [
-      "accepts_prompt = false",
-      `alignment_heads = ${heads}`,
-      "decoding.alignment_heads must be a list of pairs: a layer and a head, each pair once",
-    ],
-  ),
+  ].map((heads): [string, string, string] => [
+    "accepts_prompt = false",
+    `alignment_heads = ${heads}`,
+    "decoding.alignment_heads must be a list of pairs: a layer and a head, each pair once",
+  ]),
   ["[decoding]", "[decoding", "m.toml:"],
   ["[decoding]", "[decoding]\nconstructor = 1", "decoding.constructor is unknown"],
   ['version = "1.2.0"', 'version = "1.2.0"\ntoString = "x"', "m.toml:4: toString is unknown"],
