@@ -41,7 +41,8 @@ const VIRAMAS =
   "\u{114C2}\u{115BF}\u{1163F}\u{116B6}\u{1172B}\u{11839}\u{1193D}\u{1193E}\u{119E0}\u{11A34}" +
   "\u{11A47}\u{11A99}\u{11C3F}\u{11D44}\u{11D45}\u{11D97}\u{11F41}\u{11F42}\u{1612F}";
 
-const NUKTA_BEHIND_VOWEL = new RegExp(`([${VOWEL_SIGNS}]+)([${NUKTAS}])`, "gu");
+/** It looks behind itself so that a long row of signs is read once, and not again from each of them. */
+const NUKTA_BEHIND_VOWEL = new RegExp(`(?<![${VOWEL_SIGNS}])([${VOWEL_SIGNS}]+)([${NUKTAS}])`, "gu");
 const DOUBLED_MARK = new RegExp(`([${VOWEL_SIGNS}${NUKTAS}${VIRAMAS}])\\1+`, "gu");
 /**
  * Joiners have a meaning on both sides of a virama, where they choose between a conjunct, a half letter and a letter with a

@@ -41,22 +41,33 @@ export function dropSchwas(sounds: string, way: SchwaWay): string {
 
 function dropWithin(word: string, way: SchwaWay): string {
   const sounds = [...word];
-  for (let at = sounds.length - 3; at > 1; at--) {
-    if (sounds[at] === INHERENT && isBetween(sounds, at, way)) sounds.splice(at, 1);
+  const firstVowel = sounds.findIndex((sound) => ONE_VOWEL.test(sound));
+  // What is kept, from the end on: the sounds behind a place.
+  const kept: string[] = [];
+  for (let at = sounds.length - 1; at >= 0; at--) {
+    const sound = sounds[at] ?? "";
+    const isDropped = at > 1 && sound === INHERENT && isBetween(sounds, at, kept, firstVowel, way);
+    if (!isDropped) kept.push(sound);
   }
-  return sounds.join("");
+  return kept.reverse().join("");
 }
 
 /** Reports whether a place lies between V C and C V. */
-function isBetween(sounds: readonly string[], at: number, way: SchwaWay): boolean {
+function isBetween(
+  sounds: readonly string[],
+  at: number,
+  behind: readonly string[],
+  firstVowel: number,
+  way: SchwaWay,
+): boolean {
   const [beforeLast = "", before = ""] = [sounds[at - 2], sounds[at - 1]];
-  const [after = "", afterNext = ""] = [sounds[at + 1], sounds[at + 2]];
+  const [after = "", afterNext = ""] = [behind.at(-1), behind.at(-2)];
   const isOpen = ONE_VOWEL.test(beforeLast) && ONE_CONSONANT.test(before);
   if (!isOpen || !ONE_CONSONANT.test(after) || !ONE_VOWEL.test(afterNext)) return false;
-  const isSecond = !sounds.slice(0, at - 2).some((sound) => ONE_VOWEL.test(sound));
-  if (way === "bengali") return isSecond && !KEPT_IN_BENGALI.test(sounds.slice(at + 1).join(""));
+  const isSecond = firstVowel === at - 2;
+  if (way === "bengali") return isSecond && !KEPT_IN_BENGALI.test(behind.toReversed().join(""));
   // Only learned words end in a short i or u, and they keep the vowel before: anumati.
-  const isEnd = at + 3 === sounds.length;
+  const isEnd = behind.length === 2;
   if (/[इउ]/u.test(afterNext) && isEnd && way !== "gujarati") return false;
   if (way === "marathi" && !/[आएओऐऔ]/u.test(afterNext) && !(afterNext === "ई" && isEnd)) return false;
   // Before another vowel that is not written, only that of the second syllable is dropped: sargam, but adhikaran.

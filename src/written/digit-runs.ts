@@ -42,10 +42,13 @@ function digitAt(place: Place, at: number): string | undefined {
   return word?.roles.has("zero") ? "0" : undefined;
 }
 
-/** Reads the longest run of digits from a word. Commas may divide groups. */
+/** What is said one by one is shorter. A bound keeps long lists of numbers from being read again at each of them. */
+const MAX_PIECES = 64;
+
+/** Reads the longest run of digits from a word, of at most `MAX_PIECES` pieces. Commas may divide groups. */
 export function digitRunAt(place: Place, from: number): DigitRun | undefined {
   const run: DigitRun = { end: from, digits: "", count: 0, isSingle: true, hasRepeats: false };
-  for (let at = from; at < place.words.length; ) {
+  for (let at = from; at < place.words.length && run.count < MAX_PIECES; ) {
     const gap = place.words[at]?.gap ?? "";
     if (at > from && !follower(place, at) && !/^,\s*$/u.test(gap)) break;
     const piece = (run.count > 0 ? hundredAt(place, at) : undefined) ?? pieceAt(place, at);

@@ -1,6 +1,11 @@
 /** Signs that do not distinguish number words: nukta of each script, joiners, and marks of Arabic vowels. */
 const DROPPED = /[\u093c\u09bc\u0a3c\u0abc\u0b3c\u0c3c\u0cbc\u200b-\u200d\u2060\u064b-\u0652\u0670\u0640]/gu;
 
+const IS_DROPPED = new RegExp(`^${DROPPED.source}$`, "u");
+
+/** Reports whether a character does not distinguish number words. */
+export const isDropped = (character: string) => IS_DROPPED.test(character);
+
 /** Spellings of one sign that people use for each other. */
 const ALIKE = new Map([
   ["\u0901", "\u0902"],

@@ -1,4 +1,4 @@
-import { foldWord } from "./fold.ts";
+import { foldWord, isDropped } from "./fold.ts";
 import type { Entry, Lexicon, Part } from "./lexicon.ts";
 import type { Role } from "./types.ts";
 
@@ -142,7 +142,8 @@ const takesEnding = (entry: Entry) =>
 
 /** Finds the written form of a folded ending at the end of a word. */
 function rawEnding(raw: string, ending: string): string {
-  for (let at = raw.length - 1; at > 0; at -= 1) if (foldWord(raw.slice(at)) === ending) return raw.slice(at);
+  for (let at = raw.length - 1; at > 0; at -= 1)
+    if (!isDropped(raw[at] ?? "") && foldWord(raw.slice(at)) === ending) return raw.slice(at);
   return ending;
 }
 
