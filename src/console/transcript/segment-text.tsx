@@ -9,7 +9,7 @@ type TextProps = {
   model: TranscriptModel;
   segment: Segment;
   text: string;
-  /** Of the row. */
+  /** The row of the segment. */
   index: number;
   isCorrected: boolean;
 };
