@@ -48,7 +48,7 @@ describe("a reference in CTM", () => {
     ]);
   });
 
-  test.each(["call 1 0.1 0.2", "call 1 x 0.2 one", "call 1 -1 0.2 one", "one"])(
+  test.each(["call 1 0.1 0.2", "call 1 x 0.2 one", "call 1 -1 0.2 one", "call 1 1e309 0.2 one", "one"])(
     "%p is refused by its line",
     (line) => {
       expect(() => readCtm(`call 1 0 1 a\n${line}\n`, "/calls/call.ctm")).toThrow("/calls/call.ctm: line 2 ");

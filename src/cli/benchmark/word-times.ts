@@ -25,7 +25,7 @@ export function readCtm(text: string, path: string): ReferenceWord[] {
     if (line === "" || line.startsWith(";;")) return [];
     const [, channel = "", start = "", duration = "", word] = line.split(/\s+/u);
     const [startMs, durationMs] = [Number(start) * 1000, Number(duration) * 1000];
-    if (word === undefined || !(startMs >= 0) || !(durationMs >= 0))
+    if (word === undefined || !isTime(startMs) || !isTime(durationMs))
       throw new CommandError(
         "failed",
         `${path}: line ${index + 1} is not a name, a channel, a start, a duration and a word`,
@@ -33,6 +33,8 @@ export function readCtm(text: string, path: string): ReferenceWord[] {
     return [{ text: word, startMs, channel: channelOf(channel) }];
   });
 }
+
+const isTime = (ms: number): boolean => Number.isFinite(ms) && ms >= 0;
 
 /** Channels are counted from 1, or are letters. */
 const channelOf = (name: string): number =>

@@ -80,7 +80,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   timestamp_granularities: {
     isHarmless: (value) => value.split("\n").every((word) => word === "segment" || word === ""),
-    reason: "timestamp_granularities must be segment: words have no times with this model.",
+    reason: "timestamp_granularities must be segment, or word where the model can time words.",
   },
   include: {
     isHarmless: (value) => value === "",

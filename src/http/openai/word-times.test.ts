@@ -82,6 +82,7 @@ describe("with word times", () => {
       status: 400,
       code: "capability_unavailable",
       param: "timestamp_granularities",
+      message: expect.stringContaining("must be segment, or word where the model can time words"),
     });
   });
 });
