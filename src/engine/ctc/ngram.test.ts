@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkCtcFiles } from "../../families/ctc/model-files.ts";
+import { kenlmLayout } from "../../lib/kenlm-file.ts";
 import { convertArpa } from "../../model-import/arpa.ts";
 import { extractNativeFiles } from "../../native/native-files.ts";
 import { CTC_INPUT, loadOnnx, type OnnxAddon, type OnnxBeam } from "../../native/onnx/onnx-addon.ts";
@@ -26,10 +27,14 @@ beforeAll(async () => {
   session = await addon.open(join(TINY_CTC, "model.onnx"), 1, false);
 });
 
-async function beamOf(arpa: string, { weight = 0.5, bonus = 1.5 } = {}): Promise<OnnxBeam> {
+async function beamOf(arpa: string, weights: { weight?: number; bonus?: number } = {}): Promise<OnnxBeam> {
   const [source, path] = [join(folder, `${files}.arpa`), join(folder, `${files++}.klm`)];
   writeFileSync(source, arpa);
   await convertArpa(source, path);
+  return beamOfFile(path, weights);
+}
+
+function beamOfFile(path: string, { weight = 0.5, bonus = 1.5 }): OnnxBeam {
   const texts = info.tokens.map((token) => new TextEncoder().encode(token));
   let end = 0;
   const ends = Int32Array.from(texts, ({ length }) => {
@@ -114,6 +119,27 @@ describe("beam search with an n-gram model", () => {
     const unlikely = await heard(pcm, await beamOf(arpa(-6), { weight: 8 }));
     expect(likely).toStartWith(`${first} ${second}`);
     expect(unlikely).not.toContain(`${first} ${second}`);
+  }, 60_000);
+
+  test("a damaged file with weights that are no numbers makes all words equally improbable", async () => {
+    const [{ pcm } = { pcm: new Int16Array() }] = tinyRecordings;
+    const path = join(folder, "damaged.klm");
+    writeFileSync(join(folder, "damaged.arpa"), wordListArpa(words));
+    await convertArpa(join(folder, "damaged.arpa"), path);
+    const bytes = readFileSync(path);
+    const { unigrams, tables } = kenlmLayout([words.length + 3, words.length + 1], 1.5);
+    const heardWith = (value: number) => {
+      for (let at = unigrams.at; at < (tables[0]?.at ?? 0); at += 4) bytes.writeFloatLE(value, at);
+      for (let bucket = 0; bucket < (tables[0]?.buckets ?? 0); bucket++)
+        bytes.writeFloatLE(value, (tables[0]?.at ?? 0) + 12 * bucket + 8);
+      const damaged = join(folder, `damaged-${value}.klm`);
+      writeFileSync(damaged, bytes);
+      return heard(pcm, beamOfFile(damaged, {}));
+    };
+    const improbable = await heardWith(-50);
+    expect(improbable).not.toBe("");
+    expect(await heardWith(Number.NaN)).toBe(improbable);
+    expect(await heardWith(Number.POSITIVE_INFINITY)).toBe(improbable);
   }, 60_000);
 
   test("silence and a few samples give no text", async () => {

@@ -119,8 +119,8 @@ static int candidates_of(const float *scores, size_t outputs, const uint8_t *all
   for (size_t n = 0; n < outputs; n++) {
     const double probability = scores[n] - total;
     if (!allowed[n] || (int)n == blank || !(probability > LEAST_TOKEN)) continue;
+    if (count == MOST_CANDIDATES && !(found[count - 1].probability < probability)) continue;
     int at = count < MOST_CANDIDATES ? count++ : MOST_CANDIDATES - 1;
-    if (at == MOST_CANDIDATES - 1 && found[at].probability > probability && count == MOST_CANDIDATES) continue;
     for (; at > 1 && found[at - 1].probability < probability; at--) found[at] = found[at - 1];
     found[at] = (candidate){(int)n, probability};
   }

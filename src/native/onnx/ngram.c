@@ -187,5 +187,7 @@ double ngram_score(const ngram_model *m, ngram_state *state, const char *word, s
     state->words[0] = number;
     if (state->count < m->order - 1) state->count++;
   }
-  return (score < LEAST_LOG10 ? LEAST_LOG10 : score) * log(10);
+  /* A damaged file can have weights that are no numbers. */
+  if (!(score > LEAST_LOG10)) score = LEAST_LOG10;
+  return (score < 0 ? score : 0) * log(10);
 }
