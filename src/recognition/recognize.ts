@@ -221,6 +221,9 @@ async function runChunks(
  */
 const TIMED_SEGMENTS_AT_ONCE = 2;
 
+/** Segments that are written in another form without a pause. A segment of half a minute takes up to half a millisecond. */
+const WRITTEN_SEGMENTS_AT_ONCE = 10;
+
 /** Assembles the result from the outcomes of all chunks. */
 async function assemble(
   { request }: RecognitionJob,
@@ -238,7 +241,7 @@ async function assemble(
   const found = segments.length > 0 ? await speakers?.finish() : undefined;
   const labelled = found ? joinSpeakers(segments, found.turns) : segments;
   const write = await segmentWriter(request);
-  const written = await inSlices(labelled, write);
+  const written = await inSlices(labelled, write, WRITTEN_SEGMENTS_AT_ONCE);
   return endingOf({
     request,
     durationMs: recording.durationMs,

@@ -5,6 +5,7 @@ import type { AlignedGroup } from "../pipeline/word-alignment.ts";
 import { wordSpans } from "../pipeline/word-spans.ts";
 import type { applyScript as ApplyScript } from "../transliteration/apply-script.ts";
 import type { applyWritten as ApplyWritten } from "../written/apply.ts";
+import { loadWritten } from "../written/load.ts";
 
 /** The form of the text that a request asks for. Null, as rows have it, or left out: as it was said, in the language's script. */
 export type WrittenForm = { numerals?: "written" | null; script?: string | null };
@@ -28,8 +29,7 @@ export const leaveSegments: SegmentWriter = (segments) => [...segments];
 export async function segmentWriter(form: WrittenForm): Promise<SegmentWriter> {
   if (isSpokenForm(form)) return leaveSegments;
   const { numerals, script } = form;
-  const { applyWritten } =
-    numerals === "written" ? await import("../written/apply.ts") : { applyWritten: undefined };
+  const { applyWritten } = numerals === "written" ? await loadWritten() : { applyWritten: undefined };
   const { applyScript } = script
     ? await import("../transliteration/apply-script.ts")
     : { applyScript: undefined };
