@@ -16,7 +16,9 @@ import { registerModelsQuantise } from "./models-quantise.ts";
 
 /** `shruti models …` */
 export function registerModels(program: Command, context: CliContext): void {
-  const models = program.command("models").description("speech models: Whisper weights in ggml format");
+  const models = program
+    .command("models")
+    .description("speech models: those that are installed, and adding, checking and choosing them");
 
   models
     .command("list")

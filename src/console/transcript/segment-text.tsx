@@ -9,7 +9,7 @@ type TextProps = {
   model: TranscriptModel;
   segment: Segment;
   text: string;
-  /** The row of the segment. */
+  /** The row that the text belongs to. */
   index: number;
   isCorrected: boolean;
 };
