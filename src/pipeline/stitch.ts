@@ -61,7 +61,7 @@ const SHORTEST_MS = 20;
  * - A segment over a pause of 1.5 s or more is divided there. Its words are divided in proportion to the speech on both
  *   sides, at the nearest word boundary, preferably after a sentence. A single word goes to the side with more speech.
  * - Words with times keep the times that the model measured. A segment with words is divided at the words, by their times. The part
- *   of a word in a pause is cut off.
+ *   of a word in a pause is cut off, and so is up to half of a word outside its segment; for more the segment is widened.
  * - Times are whole milliseconds, rise, do not overlap, and `start < end ≤ durationMs`.
  *
  * Segments without text are left out.
@@ -81,8 +81,8 @@ export function stitchChunk(
       startMs: restoreTime(layout, segment.startMs, "start"),
       endMs: restoreTime(layout, segment.endMs, "end"),
     };
-    const span = snapToSpeech(restored, speech, previousEndMs);
     const words = segment.words?.map((word) => restoreWord(word, layout, speech));
+    const span = around(snapToSpeech(restored, speech, previousEndMs), words);
     for (const part of splitAtPauses({ ...span, text, ...(words ? { words } : {}) }, speech)) {
       segments.push({
         ...part,
@@ -138,19 +138,35 @@ function snapToSpeech(span: SpanMs, speech: readonly Speech[], previousEndMs: nu
   };
 }
 
-/** Returns a word on the recording's clock. Of a word over a pause, the part with more of it is kept. */
+/** Returns a word on the recording's clock. Of a word over a pause, the part with more speech is kept. */
 function restoreWord(word: RecognizedWord, layout: ChunkLayout, speech: readonly Speech[]): Word {
   const span = {
     startMs: restoreTime(layout, word.startMs, "start"),
     endMs: restoreTime(layout, word.endMs, "end"),
   };
   const heard = speech.filter((region) => overlapMs(region, span) > 0);
-  if (heard.length < 2) return { ...word, ...span };
+  if (heard.length === 0) return { ...word, ...span };
   const most = heard.reduce((best, region) =>
     overlapMs(region, span) > overlapMs(best, span) ? region : best,
   );
   const startMs = Math.max(span.startMs, most.startMs - most.paddingMs.start);
   return { ...word, startMs, endMs: Math.min(span.endMs, most.endMs + most.paddingMs.end) };
+}
+
+/**
+ * Widens a span that would cut off more than half of its first or last word: where speech begins and ends is estimated, and words
+ * are measured.
+ */
+function around<Span extends SpanMs>(span: Span, words: readonly Word[] = []): Span {
+  const [first, last] = [words[0], words.at(-1)];
+  if (!first || !last) return span;
+  const isLate = first.endMs - span.startMs < (first.endMs - first.startMs) / 2;
+  const isEarly = span.endMs - last.startMs < (last.endMs - last.startMs) / 2;
+  return {
+    ...span,
+    ...(isLate ? { startMs: Math.min(span.startMs, first.startMs) } : {}),
+    ...(isEarly ? { endMs: Math.max(span.endMs, last.endMs) } : {}),
+  };
 }
 
 /** A segment's time, text, and words with times. */
@@ -194,11 +210,10 @@ function partsByWords(text: string, words: readonly Word[], runs: readonly SpanM
     const middle = (startMs + endMs) / 2;
     return runs.reduce((best, run) => (distance(run, middle) < distance(best, middle) ? run : best));
   };
-  return divideAtWords(text, words, runOf).map(({ owner, ...part }) => ({
-    ...part,
-    startMs: owner.startMs,
-    endMs: owner.endMs,
-  }));
+  return divideAtWords(text, words, runOf).map(({ owner: { startMs, endMs }, ...part }, index, parts) => {
+    const { startMs: nextMs = endMs } = parts[index + 1]?.words[0] ?? {};
+    return around({ ...part, startMs, endMs: Math.min(endMs, nextMs) }, part.words);
+  });
 }
 
 /** Returns the runs with the most speech, in order: as many as there are words for. */

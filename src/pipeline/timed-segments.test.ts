@@ -59,6 +59,27 @@ describe("stitched", () => {
     expect(wordLines(segment?.words)).toEqual(["a@10150-10600", "b@10700-10900"]);
   });
 
+  test("a word that ends before speech was found keeps its time, at the beginning and behind a pause", () => {
+    const found = [
+      recognized(word("a", 0, 140), word("b", 700, 900), word("c", 2_420, 2_520), word("d", 3_000, 3_300)),
+    ];
+    const segments = stitchChunk(found, options);
+    expect(segments.map(({ text, startMs }) => [text, startMs])).toEqual([
+      ["a b", 10_000],
+      ["c d", 60_020],
+    ]);
+    expect(segments.flatMap(({ words }) => wordLines(words) ?? [])).toEqual([
+      ...["a@10000-10140", "b@10700-10900"],
+      ...["c@60020-60120", "d@60600-60900"],
+    ]);
+  });
+
+  test("so does one that begins after speech was found", () => {
+    const [segment] = stitchChunk([recognized(word("a", 700, 900), word("b", 1_850, 1_980))], options);
+    expect(segment?.endMs).toBe(11_980);
+    expect(wordLines(segment?.words)).toEqual(["a@10700-10900", "b@11850-11980"]);
+  });
+
   test("segments after the end of the recording join the last one with their words", () => {
     const [segment, ...others] = stitchChunk(
       [
