@@ -9,6 +9,7 @@ import {
   kenlmHeadBytes,
   kenlmLayout,
 } from "../lib/kenlm-file.ts";
+import { openRegularFile } from "../lib/regular-file.ts";
 
 /** KenLM's own default: how many buckets a table has for each entry. */
 const MULTIPLIER = 1.5;
@@ -30,7 +31,7 @@ type Building = { bytes: Buffer; layout: KenlmLayout; counts: number[]; words: M
  */
 export async function convertArpa(source: string, target: string): Promise<void> {
   const lines = createInterface({
-    input: createReadStream(source, "utf8"),
+    input: createReadStream(source, { fd: openRegularFile(source), encoding: "utf8" }),
     crlfDelay: Number.POSITIVE_INFINITY,
   });
   const counts: number[] = [];

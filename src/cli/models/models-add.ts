@@ -16,7 +16,7 @@ import { addFamilyOptions, familyTuningOf } from "./family-options.ts";
 import { openModels } from "./installed-models.ts";
 import type { FoundSource } from "./model-sources.ts";
 import type { TrialReport } from "./model-trial.ts";
-import { collectNgram, type GivenNgram, prepareNgrams } from "./models-ngram.ts";
+import { collectNgram, type GivenNgram, type PreparedNgrams, prepareNgrams } from "./models-ngram.ts";
 import {
   collectLanguage,
   type GivenLanguage,
@@ -136,11 +136,12 @@ async function addModel(
   tuning: FamilyTuning,
 ): Promise<void> {
   const settings = toModelOptions(options, tuning);
-  const ngrams = await prepareNgrams(options.ngram ?? [], settings.languages ?? []);
   const ending = cleanUpAtEnd();
   const progress = openProgress(context.io, options.id ?? "import");
   let trial: TrialReport | undefined;
+  let ngrams: PreparedNgrams | undefined;
   try {
+    ngrams = await prepareNgrams(options.ngram ?? [], settings.languages ?? []);
     const tryModel = async (model: InstalledModel) => {
       trial = await tryOut(context, model);
       return findingsOf(trial);
@@ -176,7 +177,7 @@ async function addModel(
     else context.printLine(model.id);
   } finally {
     progress.close();
-    ngrams.remove();
+    ngrams?.remove();
     ending.stop();
   }
 }

@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { InvalidArgumentError } from "commander";
 import { AppError } from "../../domain/errors.ts";
@@ -7,10 +6,14 @@ import type { GivenFile } from "../../families/contract.ts";
 import { NGRAM_ROLE, ngramNameOf } from "../../families/ctc/ngram-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { checkKenlmFile, isKenlmFile } from "../../lib/kenlm-file.ts";
+import { makeScratch, removeScratch } from "../../lib/scratch.ts";
 import { CommandError } from "../frame/context.ts";
 
 /** An n-gram model that an admin gives. `language` left out: that of the model. */
 export type GivenNgram = { language?: string; path: string };
+
+/** Files that a model receives, and what removes the converted ones among them. */
+export type PreparedNgrams = { files: GivenFile[]; remove: () => void };
 
 /** Parses `FILE` or `hi=FILE`. */
 export function collectNgram(text: string, collected: GivenNgram[] = []): GivenNgram[] {
@@ -30,10 +33,10 @@ export function collectNgram(text: string, collected: GivenNgram[] = []): GivenN
 export async function prepareNgrams(
   ngrams: readonly GivenNgram[],
   languages: readonly { code: string }[],
-): Promise<{ files: GivenFile[]; remove: () => void }> {
+): Promise<PreparedNgrams> {
   if (ngrams.length === 0) return { files: [], remove: () => {} };
-  const folder = mkdtempSync(join(tmpdir(), "shruti-ngram-"));
-  const remove = () => rmSync(folder, { recursive: true, force: true });
+  const folder = makeScratch();
+  const remove = () => removeScratch(folder);
   try {
     const files: GivenFile[] = [];
     for (const { language = onlyOf(languages), path } of ngrams) {

@@ -16,6 +16,9 @@ const GZIP_MAGIC = 0x8b1f;
 const PIECE_BYTES = 1024 * 1024;
 /** The largest model that has been published has some 5 GB. */
 const MAX_UNPACKED_BYTES = 16 * 1024 ** 3;
+/** Weights hardly become smaller when they are packed. Anything that unpacks to more than this is no model. */
+const MAX_RATIO = 20;
+const FREE_BYTES = 64 * 1024 * 1024;
 
 export type Unpacking = {
   /** An empty folder for the unpacked archive. */
@@ -91,16 +94,17 @@ async function unpack(packed: SourceFile, { into, requireSpace }: Unpacking): Pr
   const refuse = (reason: string) => new ImportError(packed.name, reason);
   const output = openSync(join(into, name), "wx", 0o600);
   const gunzip = createGunzip({ chunkSize: PIECE_BYTES });
+  const most = Math.min(MAX_UNPACKED_BYTES, FREE_BYTES + MAX_RATIO * packed.bytes);
   let bytes = 0;
   try {
-    const feeding = feed(packed, gunzip);
+    // A file that cannot be read on ends the loop.
+    feed(packed, gunzip).catch((error: Error) => gunzip.destroy(error));
     for await (const piece of gunzip as AsyncIterable<Uint8Array>) {
       bytes += piece.length;
-      if (bytes > MAX_UNPACKED_BYTES) throw refuse(`it unpacks to more than ${MAX_UNPACKED_BYTES} bytes`);
+      if (bytes > most) throw refuse(`it unpacks to more than ${most} bytes`);
       requireSpace(piece.length);
       for (let done = 0; done < piece.length; ) done += writeSync(output, piece, done, piece.length - done);
     }
-    await feeding;
   } catch (error) {
     if (/^Z_/.test(String((error as NodeJS.ErrnoException).code)))
       throw refuse(`it is damaged: ${errorMessage(error)}`);

@@ -226,6 +226,11 @@ describe("is refused", () => {
     ["a text", Buffer.from("This is a text. ".repeat(60)), "it is not a .nemo file (tar)"],
     ["a cut archive", whole.subarray(0, 100_000), "it is truncated"],
     ["an archive that is damaged when unpacked", gzipSync(whole).subarray(0, 5_000), "it is damaged"],
+    [
+      "an archive that unpacks to hundreds of times its size",
+      gzipSync(Buffer.concat([makeTar([]), new Uint8Array(80e6)])),
+      "it unpacks to more than",
+    ],
     ["no configuration", makeTar([]), "model_config.yaml: the file is missing"],
     ["a configuration that is not YAML", yaml("a: [1\nb: }"), "the file is not valid YAML"],
     [
