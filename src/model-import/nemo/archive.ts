@@ -16,7 +16,7 @@ const GZIP_MAGIC = 0x8b1f;
 const PIECE_BYTES = 1024 * 1024;
 /** The largest model that has been published has some 5 GB. */
 const MAX_UNPACKED_BYTES = 16 * 1024 ** 3;
-/** Weights hardly become smaller when they are packed. Anything that unpacks to more than this is no model. */
+/** How many times its size, and bytes besides, an archive may unpack to. Packed weights have more than half of their size. */
 const MAX_RATIO = 20;
 const FREE_BYTES = 64 * 1024 * 1024;
 
@@ -48,10 +48,11 @@ function listFiles(archive: SourceFile): Map<string, SourceFile> {
     const block = archive.read(at, BLOCK_BYTES);
     // Two empty blocks are the end.
     if (block.every((byte) => byte === 0)) return files;
-    const header = new Header(block, 0, pax, undefined);
-    if (!header.cksumValid)
+    const header = readHeader(block, pax);
+    if (!header?.cksumValid)
       throw refuse(at === 0 ? "it is not a .nemo file (tar)" : "it is a damaged archive");
     const bytes = header.size ?? 0;
+    if (!Number.isSafeInteger(bytes) || bytes < 0) throw refuse("it is a damaged archive");
     const position = at + BLOCK_BYTES;
     if (position + bytes > archive.bytes) throw refuse("it is truncated");
     at = position + Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
@@ -68,6 +69,15 @@ function listFiles(archive: SourceFile): Map<string, SourceFile> {
     }
   }
   throw refuse("it is truncated");
+}
+
+/** @returns undefined for numbers that are none */
+function readHeader(block: Buffer, pax: Pax | undefined): Header | undefined {
+  try {
+    return new Header(block, 0, pax, undefined);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns a part of a file as a file of its own. */

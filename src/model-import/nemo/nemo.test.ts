@@ -221,6 +221,16 @@ describe("is refused", () => {
   const yaml = (text: string) => makeTar([{ name: "model_config.yaml", content: Buffer.from(text) }]);
   const spoiled = Buffer.from(whole);
   spoiled[2_000] = 1;
+  /** An archive whose first header has a size in the form for large numbers. */
+  const sized = (first: number, rest: number) => {
+    const archive = makeTar([{ name: "model_config.yaml", content: new Uint8Array() }]);
+    archive.fill(rest, 124, 136);
+    archive[124] = first;
+    archive.fill(" ", 148, 156);
+    const sum = archive.subarray(0, 512).reduce((total, byte) => total + byte, 0);
+    archive.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
+    return archive;
+  };
   const archives: [what: string, bytes: Uint8Array, reason: string][] = [
     ["an empty file", new Uint8Array(), "it is truncated"],
     ["a text", Buffer.from("This is a text. ".repeat(60)), "it is not a .nemo file (tar)"],
@@ -254,6 +264,9 @@ describe("is refused", () => {
       makeTar([{ name: "model_config.yaml", content: new Uint8Array(), type: "SymbolicLink" }]),
       "is not a file (SymbolicLink)",
     ],
+    ["a size beyond all numbers", sized(0x80, 0x7f), "it is not a .nemo file (tar)"],
+    ["a size that is no number", sized(0x81, 0), "it is not a .nemo file (tar)"],
+    ["a size below 0", sized(0xff, 0xff), "it is a damaged archive"],
     [
       "a file twice",
       makeTar([1, 2].map(() => ({ name: "model_config.yaml", content: new Uint8Array() }))),
