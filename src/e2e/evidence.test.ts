@@ -16,7 +16,10 @@ let server: RunningServer;
 let api: ApiClient;
 const at = (name: string) => join(installation.folder, name);
 beforeAll(async () => {
-  installation = await install();
+  const environment = {
+    ...{ SHRUTI_CAPABILITIES_WORD_TIMESTAMPS: "true", SHRUTI_CAPABILITIES_WRITTEN_FORM: "true" },
+  };
+  installation = await install({ environment });
   server = await (await installation.serve()).ready();
   api = server.api();
 }, 120_000);
@@ -109,6 +112,22 @@ test.each([
     const { file } = await evidenceOf(await transcribed("10-en-stereo", more));
     const { code, out } = await verify(file, "--audio", samplePath("10-en-stereo"));
     expect(out).toMatch(/\nWords +the same\nWhole result +the same\n/);
+    expect(code).toBe(0);
+  },
+  60_000,
+);
+
+test.each([
+  ["figures", { numerals: "written" }, "numerals written"],
+  ["Latin letters", { script: "latin" }, "script latin"],
+  ["word times", { timestamps: "word" }, "native"],
+])(
+  "a request for %s is repeated as it was",
+  async (_name, more, shown) => {
+    const { file } = await evidenceOf(await transcribed("02-hi", { language: "hi", ...more }));
+    const { code, out } = await verify(file, "--audio", samplePath("02-hi"));
+    expect(out).toMatch(/\nWords +the same\nWhole result +the same\n/);
+    expect(out).toMatch(new RegExp(`\nRequest .*${shown}`));
     expect(code).toBe(0);
   },
   60_000,

@@ -108,7 +108,7 @@ function print(
         "Model",
         `${model.id} ${model.version}, SHA-256 ${model.sha256}, ${HASHED[model.hashed ?? "manifest"]}`,
       ],
-      ["Request", [request.language, request.mode, request.channel_mode].join(", ")],
+      ["Request", describeRequest(request)],
       ["Recognized on", where(engine.device, engine.cpu_variant)],
       ["Precision", engine.precision],
       ["Executable", `shruti ${executable.version}${commit}`],
@@ -133,6 +133,11 @@ const HASHED = {
   loaded: "of the weights that were loaded",
   manifest: "as the manifest said: an older version did not hash what it loaded",
 };
+
+function describeRequest({ language, mode, channel_mode, numerals, script }: Evidence["request"]): string {
+  const form = [numerals && `numerals ${numerals}`, script && `script ${script}`];
+  return [language, mode, channel_mode, ...form].filter(Boolean).join(", ");
+}
 
 function wholeResult({ words, whole }: Repeated): string {
   if (whole) return "the same";
@@ -159,6 +164,7 @@ async function repeat(context: CliContext, evidence: Evidence, file: string): Pr
   const choices = {
     ...{ model: model.id, language: request.language, mode: request.mode },
     ...{ channelMode: request.channel_mode, isDiarized: request.diarization !== null },
+    ...{ timestamps: request.timestamps, numerals: request.numerals, script: request.script },
     speakers: speakersOf(request.diarization),
     reading: audio.reading && readingOfDocument(audio.reading),
   };
