@@ -15,6 +15,7 @@ import {
   type OnnxSession,
 } from "../../native/onnx/onnx-addon.ts";
 import { requireProcessor } from "../devices.ts";
+import { longEnough, quietNoise } from "../probe-sound.ts";
 import type { Recognizer } from "../recognizer.ts";
 import { segmentsOf, writtenTokens } from "./ctc-text.ts";
 
@@ -119,7 +120,7 @@ async function tryOut(
 ): Promise<number> {
   const { bins, factor: said } = info;
   const settings: CtcSettings = { language: "", features: "nemo" };
-  const sound = noise(TRIAL_SECONDS * SAMPLE_RATE_HZ);
+  const sound = quietNoise(TRIAL_SECONDS * SAMPLE_RATE_HZ);
   const allowed = allowedTokens(info, settings);
   const { ids, inputFrames } = await addon.run(
     session,
@@ -144,17 +145,6 @@ async function tryOut(
   return factor;
 }
 
-/** Returns quiet noise, the same at every call. */
-function noise(count: number): Float32Array {
-  const samples = new Float32Array(count);
-  let state = 1;
-  for (let n = 0; n < count; n++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    samples[n] = (state / 2 ** 32 - 0.5) * 0.02;
-  }
-  return samples;
-}
-
 async function recognize(
   addon: OnnxAddon,
   { session, head, info, factor, ngrams }: Net,
@@ -167,7 +157,7 @@ async function recognize(
   const { language } = settings;
   const words = settings.words ? { words: { delayMs: WORD_DELAY_MS[info.family] ?? 0 } } : {};
   const allowed = allowedTokens(info, settings);
-  const sound = longEnough(samples);
+  const sound = longEnough(samples, CTC_LEAST_SAMPLES);
   const ngram = ngrams.get(language);
   const beam = ngram ? { ngram, blank, weight: NGRAM_WEIGHT, bonus: WORD_BONUS } : null;
   const run = addon.run(session, sound, inputOf(info, settings), bins, allowed, head, beam);
@@ -202,12 +192,4 @@ function allowedTokens(
   }
   allowed[blank] = 1;
   return allowed;
-}
-
-/** Adds silence to audio that is too short for a frame. */
-function longEnough(samples: Float32Array): Float32Array {
-  if (samples.length >= CTC_LEAST_SAMPLES) return samples;
-  const padded = new Float32Array(CTC_LEAST_SAMPLES);
-  padded.set(samples);
-  return padded;
 }

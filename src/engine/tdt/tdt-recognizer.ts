@@ -8,6 +8,7 @@ import type { NativeFiles } from "../../native/native-files.ts";
 import type { NativeTdtTokens, TdtAddon, TdtHandle } from "../../native/whisper/whisper-addon.ts";
 import { segmentsOf } from "../ctc/ctc-text.ts";
 import { requireProcessor } from "../devices.ts";
+import { longEnough, quietNoise } from "../probe-sound.ts";
 import type { LoadedRecognizer, MachineCode, Recognizer } from "../recognizer.ts";
 import { openGgml } from "../whisper/whisper.ts";
 import { spelledTokens } from "./tdt-text.ts";
@@ -43,8 +44,11 @@ export function openTdtRecognizer(
       const path = fileOf(files, "weights");
       const info = checkTdtFile(path);
       const model = await addon.loadTdt(path);
-      await addon.runTdt(model, noise(TRIAL_SECONDS * SAMPLE_RATE_HZ), { groups: 0, threads: 1, niceness: 0 })
-        .promise;
+      await addon.runTdt(model, quietNoise(TRIAL_SECONDS * SAMPLE_RATE_HZ), {
+        groups: 0,
+        threads: 1,
+        niceness: 0,
+      }).promise;
       return recognizerOf(addon, model, info);
     },
   };
@@ -59,7 +63,7 @@ function recognizerOf(addon: TdtAddon, model: TdtHandle, info: TdtModelInfo): Lo
       { signal, threads, threadGroups = 0, groupThreads = 1, niceness = 0 },
     ) => {
       signal.throwIfAborted();
-      const run = addon.runTdt(model, longEnough(samples), {
+      const run = addon.runTdt(model, longEnough(samples, LEAST_SAMPLES), {
         groups: threadGroups,
         threads: threadGroups > 0 ? groupThreads : threads,
         niceness,
@@ -103,23 +107,4 @@ function toSegments(
     // The model itself says how long a token is, where it has durations.
     ...(shape.durations.length > 0 ? { tailMs: 0 } : {}),
   });
-}
-
-/** Adds silence to audio that is too short for a frame. */
-function longEnough(samples: Float32Array): Float32Array {
-  if (samples.length >= LEAST_SAMPLES) return samples;
-  const padded = new Float32Array(LEAST_SAMPLES);
-  padded.set(samples);
-  return padded;
-}
-
-/** Returns quiet noise, the same at every call. */
-function noise(count: number): Float32Array {
-  const samples = new Float32Array(count);
-  let state = 1;
-  for (let n = 0; n < count; n++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    samples[n] = (state / 2 ** 32 - 0.5) * 0.02;
-  }
-  return samples;
 }
