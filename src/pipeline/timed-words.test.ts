@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { wordSpans } from "../lib/word-spans.ts";
 import { expectWordsOf, timedWords, wordLines } from "../testing/makers/timed-words.ts";
 import { carryWords, divideAtWords, fitWords, wordsOfText } from "./timed-words.ts";
-import { wordSpans } from "./word-spans.ts";
 
 describe("words follow their text", () => {
   const SCENARIOS: [name: string, before: string, after: string, words: string[]][] = [

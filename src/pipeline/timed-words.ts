@@ -1,6 +1,6 @@
 import type { SpanMs, Word } from "../domain/result.ts";
+import { wordSpans } from "../lib/word-spans.ts";
 import { type AlignedGroup, alignWords } from "./word-alignment.ts";
-import { wordSpans } from "./word-spans.ts";
 
 /**
  * Words with times, and how they follow their text when it is rewritten. Everywhere in the pipeline the words of a segment

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { wordSpans } from "../lib/word-spans.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
-import { wordSpans } from "../pipeline/word-spans.ts";
 import { leaveSegments, segmentWriter, type WrittenForm } from "./written-form.ts";
 
 /** Makes a segment whose words take a second each. */

@@ -1,8 +1,8 @@
 import type { Rewriting, Word } from "../domain/result.ts";
+import { wordSpans } from "../lib/word-spans.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
 import { carryWords, fitWords, regroupWords, withWords } from "../pipeline/timed-words.ts";
 import type { AlignedGroup } from "../pipeline/word-alignment.ts";
-import { wordSpans } from "../pipeline/word-spans.ts";
 import type { applyScript as ApplyScript } from "../transliteration/apply-script.ts";
 import type { applyWritten as ApplyWritten } from "../written/apply.ts";
 import { loadWritten } from "../written/load.ts";

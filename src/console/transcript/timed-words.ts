@@ -1,6 +1,6 @@
 import type { Word } from "../../domain/result.ts";
+import { wordSpans } from "../../lib/word-spans.ts";
 import { carryWords, fitWords } from "../../pipeline/timed-words.ts";
-import { wordSpans } from "../../pipeline/word-spans.ts";
 import type { Segment } from "./rows.ts";
 
 /** A word of a text as it is shown: the characters from `from` up to `to`, and when it is heard, in seconds. */

@@ -1,4 +1,5 @@
 import type { RecognizedWord } from "../../domain/recognition.ts";
+import { wordSpans } from "../../lib/word-spans.ts";
 import type { NativeSegment } from "../../native/whisper/whisper-addon.ts";
 import { meanProbability, missingBytes } from "./confidence.ts";
 
@@ -32,8 +33,6 @@ export function toPieces(segments: readonly NativeSegment[]): Piece[] {
 }
 
 const PUNCTUATION = /^[\p{P}\p{S}\s]*$/u;
-/** Letters of scripts whose words have no spaces between them. */
-const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u;
 
 /**
  * Joins the tokens of a segment to words. Punctuation takes no time.
@@ -103,29 +102,6 @@ function joinPieces(pieces: readonly Piece[]): JoinedWord[] {
     words.push({ text: text.slice(from, to), parts });
   }
   return words;
-}
-
-type Span = { from: number; to: number };
-
-function wordSpans(text: string): Span[] {
-  return Array.from(text.matchAll(/\S+/gu)).flatMap(({ 0: run, index }) =>
-    (UNSPACED.test(run) ? segmented(run) : [run]).reduce<Span[]>((spans, part) => {
-      const from = spans.at(-1)?.to ?? index;
-      spans.push({ from, to: from + part.length });
-      return spans;
-    }, []),
-  );
-}
-
-/** Divides a text without spaces into words, with the punctuation behind each of them. */
-function segmented(run: string): string[] {
-  const parts: string[] = [];
-  for (const { segment, isWordLike } of new Intl.Segmenter("und", { granularity: "word" }).segment(run)) {
-    const last = parts.length - 1;
-    if (isWordLike || last < 0) parts.push(segment);
-    else parts[last] += segment;
-  }
-  return parts;
 }
 
 /** Computes the mean probability of the tokens of a word, as for those of a segment. */

@@ -108,11 +108,17 @@ describe("tidy", () => {
     const loaded = loadedBy("console/main.tsx");
     expect(loaded.filter((path) => !path.startsWith("console/")).sort()).toEqual([
       "domain/subtitles.ts",
-      ...["lib/in-slices.ts", "lib/subtitle-text.ts", "lib/text-pieces.ts", "lib/time.ts"],
+      ...[
+        "lib/in-slices.ts",
+        "lib/subtitle-text.ts",
+        "lib/text-pieces.ts",
+        "lib/time.ts",
+        "lib/word-spans.ts",
+      ],
       ...["pipeline/ctm.ts", "pipeline/cues.ts", "pipeline/divide-text.ts", "pipeline/joined-text.ts"],
       ...["pipeline/render.ts", "pipeline/sentence-ends.ts", "pipeline/subtitle-lines.ts"],
       ...["pipeline/subtitle-words.ts", "pipeline/subtitles.ts", "pipeline/timed-words.ts"],
-      ...["pipeline/word-alignment.ts", "pipeline/word-spans.ts"],
+      ...["pipeline/word-alignment.ts"],
     ]);
     expect(loaded).toContain("console/session.ts");
   });
