@@ -46,12 +46,17 @@ export function openSource({ path }: CheckpointFolder, name: string): SourceFile
     name,
     bytes,
     fill,
-    read(position, length) {
-      const buffer = Buffer.alloc(length);
-      fill(buffer, position);
-      return buffer;
-    },
+    read: readWith(fill),
     close: () => closeSync(descriptor),
+  };
+}
+
+/** Makes what reads bytes into a buffer of its own, from what fills one. */
+export function readWith(fill: SourceFile["fill"]): SourceFile["read"] {
+  return (position, length) => {
+    const buffer = Buffer.alloc(length);
+    fill(buffer, position);
+    return buffer;
   };
 }
 

@@ -4,7 +4,7 @@ import { createGunzip } from "node:zlib";
 import { Header, Pax } from "tar";
 import { errorMessage } from "../../lib/error-message.ts";
 import { ImportError } from "../import-error.ts";
-import { openSource, type SourceFile } from "../source-file.ts";
+import { openSource, readWith, type SourceFile } from "../source-file.ts";
 
 /** Files of an archive by their names, without the folder. Each is a view of the archive. */
 export type NemoArchive = { files: ReadonlyMap<string, SourceFile>; close(): void };
@@ -90,11 +90,7 @@ function viewOf(archive: SourceFile, name: string, start: number, bytes: number)
     name,
     bytes,
     fill,
-    read(position, length) {
-      const buffer = Buffer.alloc(length);
-      fill(buffer, position);
-      return buffer;
-    },
+    read: readWith(fill),
     close: () => {},
   };
 }
