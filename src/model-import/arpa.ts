@@ -62,7 +62,7 @@ export async function convertArpa(source: string, target: string): Promise<void>
         // A section that is there twice would fill a table without end.
         if (Number(section) !== order + 1) fail(`the ${section}-grams are out of order`);
         order++;
-        left = counts[order - 1] ?? fail(`there is no number of ${order}-grams`);
+        left = counts[order - 1] ?? fail(`the number of ${order}-grams is missing`);
       }
     } else if (building) {
       if (left-- === 0) fail(`there are more ${order}-grams than the head says`);

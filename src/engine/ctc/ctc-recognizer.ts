@@ -137,7 +137,7 @@ async function tryOut(
   if (!isPossible || Math.abs(ids.length - inputFrames / factor) > FRAME_TOLERANCE) {
     const reason =
       said === undefined
-        ? "which is no power of two of them"
+        ? "their ratio is not a power of two"
         : `its ${info.family === CTC_FAMILIES.nemo ? "subsampling_factor" : "factor"} is ${said} and should be about ${Math.round(found)}`;
     throw new Error(`the model makes ${ids.length} frames of ${inputFrames}: ${reason}`);
   }
