@@ -207,6 +207,8 @@ export function toTranscription(row: TranscriptionRow): AdminTranscription {
     language: row.language,
     mode: row.mode,
     timestamps: row.timestamps,
+    numerals: row.numerals ?? "spoken",
+    script: row.script ?? "native",
     diarization: row.diarization,
     channel_mode: row.channelMode,
     duration_seconds: toSeconds(row.durationMs),

@@ -6,6 +6,7 @@ import { ERROR_CODES } from "../../domain/errors.ts";
 import {
   CHANNEL_MODES,
   MODES,
+  NUMERALS,
   SUBMISSIONS,
   TIMESTAMPS,
   TRANSCRIPTION_STATES,
@@ -440,6 +441,9 @@ export const AdminTranscription = closed({
   language: text,
   mode: oneOf(MODES),
   timestamps: oneOf(TIMESTAMPS),
+  numerals: oneOf(NUMERALS),
+  /** `native`, or the code of another script. */
+  script: text,
   diarization: Type.Boolean(),
   channel_mode: oneOf(CHANNEL_MODES),
   duration_seconds: number,

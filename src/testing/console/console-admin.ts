@@ -249,7 +249,12 @@ const TRANSCRIPTIONS: AdminTranscriptionList = {
     },
     ...{ upload_id: "up_01KAJ5KZQ8D3F5G7H9J1K3M5N7", entrance: "asynchronous" as const },
     ...{ language: "hi", mode: "native" as const, diarization: false, channel_mode: "mix" as const },
-    ...{ timestamps: "segment" as const, reserved_paise: 1_420 },
+    ...{
+      timestamps: "segment" as const,
+      numerals: "spoken" as const,
+      script: "native",
+      reserved_paise: 1_420,
+    },
     ...{ duration_seconds: 1260 + 300 * index, channels: 1, progress: state === "transcribing" ? 0.42 : 1 },
     ...{
       created_at: "2026-11-22T09:41:00.000Z",
