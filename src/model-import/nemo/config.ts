@@ -170,21 +170,26 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
   return value;
 }
 
-const MAX_REFERENCES = 8;
+const MAX_REFERENCES = 64;
 
 /** Follows references of OmegaConf, such as `${model_defaults.enc_hidden}`. */
 function settingsOf(root: Record<string, unknown>): ReadSetting {
-  const find = (name: string, references = 0): unknown => {
-    let value: unknown = root;
-    for (const part of name.split(".")) {
-      value = isJsonObject(value) && Object.hasOwn(value, part) ? value[part] : undefined;
-      const reference =
-        typeof value === "string" ? /^\$\{(?:model\.)?([\w.]+)\}$/.exec(value)?.[1] : undefined;
-      if (reference === undefined) continue;
-      if (references === MAX_REFERENCES) throw new ImportError(CONFIG, `${name} refers to itself`);
-      value = find(reference, references + 1);
-    }
-    return value ?? undefined;
+  return (name) => {
+    // All references of a setting count together: a reference of many parts, each of which is one, would never end otherwise.
+    let references = 0;
+    const find = (path: string): unknown => {
+      let value: unknown = root;
+      for (const part of path.split(".")) {
+        value = isJsonObject(value) && Object.hasOwn(value, part) ? value[part] : undefined;
+        const reference =
+          typeof value === "string" ? /^\$\{(?:model\.)?([\w.]+)\}$/.exec(value)?.[1] : undefined;
+        if (reference === undefined) continue;
+        references += 1;
+        if (references > MAX_REFERENCES) throw new ImportError(CONFIG, `${name} refers to itself`);
+        value = find(reference);
+      }
+      return value ?? undefined;
+    };
+    return find(name);
   };
-  return find;
 }

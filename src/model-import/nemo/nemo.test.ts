@@ -183,6 +183,22 @@ describe("is refused", () => {
     expect(failed).toContain(reason);
   });
 
+  test("with references that would be followed for ever", async () => {
+    const levels = 6;
+    const reference = (...parts: string[]) => `$${`{${parts.join(".")}}`}`;
+    const maze: Record<string, string> = { [`r${levels}`]: reference("maze") };
+    for (let level = 0; level < levels; level++)
+      maze[`r${level}`] = reference("maze", ...Array(40).fill(`r${level + 1}`));
+    const { encoder, ...rest } = config();
+    const endless = {
+      ...rest,
+      maze,
+      encoder: { ...(encoder as object), n_heads: reference("maze", "r0", "heads") },
+    };
+    const failed = await convert(makeNemo(endless, TENSORS)).catch((error: Error) => error.message);
+    expect(failed).toBe("model_config.yaml: encoder.n_heads refers to itself");
+  });
+
   const without = (name: string) => TENSORS.filter((tensor) => tensor.name !== name);
   const changed = (name: string, change: Partial<MadeTensor>) =>
     TENSORS.map((tensor) => (tensor.name === name ? { ...tensor, ...change } : tensor));
