@@ -1,6 +1,6 @@
 import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
-import type { Network } from "../webhooks/addresses.ts";
+import type { Network } from "../outbound/addresses.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** Addresses of `X-Forwarded-For` that are read, from the last on. */

@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { type Network, parseNetwork } from "../webhooks/addresses.ts";
+import { type Network, parseNetwork } from "../outbound/addresses.ts";
 
 /** Parses the networks of `server.trusted_proxies`. @throws ConfigError for a text that is not a network */
 export function trustedProxies({ server }: Config): Network[] {

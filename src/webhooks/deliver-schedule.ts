@@ -1,6 +1,6 @@
 import { RETRY_DELAYS_SECONDS } from "../domain/webhook.ts";
+import { MAX_RETRY_AFTER_MS } from "../outbound/failures.ts";
 import type { DeliveryOutcome } from "./delivery-rows.ts";
-import { MAX_RETRY_AFTER_MS } from "./failures.ts";
 import type { AttemptOutcome } from "./sender.ts";
 
 const LONGEST_DELAY_SECONDS = Math.max(...RETRY_DELAYS_SECONDS);

@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { Resolve } from "../outbound/guarded-fetch.ts";
 import type { Database } from "../store/database.ts";
 import { STORE_PAUSE_MS } from "../store/store-pause.ts";
 import { type AttemptCounts, createAttempts } from "./deliver-attempts.ts";
@@ -8,7 +9,7 @@ import { createDeliveryLimits } from "./deliver-limits.ts";
 import { createOutcomeRecorder } from "./deliver-recorder.ts";
 import { LONGEST_WAIT_MS } from "./deliver-schedule.ts";
 import { countDeliveries, hastenFarDeliveries, waitingEndpoints } from "./delivery-rows.ts";
-import { createWebhookSender, type Resolve } from "./sender.ts";
+import { createWebhookSender } from "./sender.ts";
 
 /** Longest sleep: a change of the clock, or the sleep of the machine, is noticed after it. */
 const MAX_SLEEP_MS = 30_000;

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
+import type { Resolve } from "../outbound/guarded-fetch.ts";
 import { manualClock } from "../testing/kits/manual-clock.ts";
 import { testConfig } from "../testing/kits/test-config.ts";
 import {
@@ -12,7 +13,7 @@ import {
   startRawReceiver,
   startReceiver,
 } from "../testing/kits/webhook-kit.ts";
-import { createWebhookSender, MAX_ANSWER_BYTES, type Resolve } from "./sender.ts";
+import { createWebhookSender, MAX_ANSWER_BYTES } from "./sender.ts";
 import { newSigningSecret } from "./signature.ts";
 
 const secret = newSigningSecret();

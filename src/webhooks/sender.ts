@@ -1,21 +1,15 @@
-import { X509Certificate } from "node:crypto";
-import { isIP } from "node:net";
-import { getCACertificates } from "node:tls";
-import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
-import { onAbort, untilAborted } from "../lib/abort.ts";
+import { onAbort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import { readRegularFile } from "../lib/regular-file.ts";
-import { type AddressRules, addressRules, checkEndpointUrl, hostOf, refusalOf } from "./addresses.ts";
-import { describeFailure, describeResolverFailure, describeStatus, retryAfterMs } from "./failures.ts";
+import { type AddressRules, addressRules, checkEndpointUrl } from "../outbound/addresses.ts";
+import { retryAfterMs } from "../outbound/failures.ts";
+import { createGuardedFetch, type Resolve, readAuthorities } from "../outbound/guarded-fetch.ts";
+import { describeStatus } from "./failures.ts";
 import { signatureHeader } from "./signature.ts";
 
 /** Bytes of an answer's body that are read and dropped. The connection is closed at the next byte. */
 export const MAX_ANSWER_BYTES = 64 * 1024;
-
-/** Finds the addresses of a host name, in the system's order of preference. */
-export type Resolve = (hostName: string) => Promise<string[]>;
 
 export type Message = {
   eventId: string;
@@ -62,49 +56,32 @@ export type WebhookSender = {
   send(message: Message, stop?: AbortSignal): Promise<AttemptOutcome | undefined>;
 };
 
-/**
- * Bun's own resolver reads /etc/hosts and asks the name servers without a thread. `node:dns` uses the thread pool that
- * file access needs too: 64 names of a silent name server delayed a read by 9.7 s.
- */
-const resolveBySystem: Resolve = async (hostName) =>
-  (await Bun.dns.lookup(hostName)).map(({ address }) => address);
+const AUTHORITIES_SETTING = "webhooks.ca_file";
 
 /**
  * Creates a sender.
  *
  * @throws ConfigError when `webhooks.ca_file` or `webhooks.allowed_networks` cannot be used
  */
-export function createWebhookSender({
-  config,
-  clock,
-  resolve = resolveBySystem,
-}: WebhookSenderDeps): WebhookSender {
+export function createWebhookSender({ config, clock, resolve }: WebhookSenderDeps): WebhookSender {
   const rules = addressRules(config.webhooks);
-  const ownAuthorities = readAuthorities(config.webhooks.ca_file);
+  const guarded = createGuardedFetch({
+    resolve,
+    authoritiesFile: config.webhooks.ca_file,
+    names: { peer: "the receiver", authoritiesSetting: AUTHORITIES_SETTING },
+    refusalAdvice: "where events are not sent; webhooks.allowed_networks in the config can allow it",
+  });
   const limitMs = config.webhooks.timeout_seconds * 1000;
-  let authorities: string[] | undefined;
 
   const post = async (message: Message, attempt: AttemptOutcome, signal: AbortSignal) => {
     const url = checkEndpointUrl(message.url, rules);
-    const address = await pickAddress(url, message.attempts, rules, resolve, signal);
-    attempt.address = address;
-    authorities ??= [
-      ...new Set([...getCACertificates("default"), ...getCACertificates("system"), ...ownAuthorities]),
-    ];
-    const response = await fetch(pinned(url, address), {
+    const response = await guarded.fetch({
+      ...{ url, rules, signal, attempts: message.attempts },
       method: "POST",
-      headers: headersOf(message, url, Math.floor(attempt.startedAtMs / 1000)),
+      headers: headersOf(message, Math.floor(attempt.startedAtMs / 1000)),
       body: message.body,
-      redirect: "manual",
-      keepalive: false,
-      proxy: false,
-      decompress: false,
-      signal,
-      tls: {
-        rejectUnauthorized: true,
-        ca: authorities,
-        // RFC 6066 section 3: an address is not a server name. The certificate is checked against the address.
-        ...(isIP(hostOf(url)) === 0 ? { serverName: hostOf(url) } : {}),
+      onAddress: (address) => {
+        attempt.address = address;
       },
     });
     attempt.status = response.status;
@@ -133,7 +110,9 @@ export function createWebhookSender({
         await post(message, attempt, ended.signal);
       } catch (error) {
         if (stop?.aborted) return undefined;
-        attempt.error = ended.signal.aborted ? describeTimeout(attempt, limitMs) : describe(error);
+        attempt.error = ended.signal.aborted
+          ? describeTimeout(attempt, limitMs)
+          : describe(error, guarded.describe);
       } finally {
         clearTimeout(timer);
         unwatch();
@@ -150,65 +129,11 @@ export function createWebhookSender({
 /** Checks the settings of `[webhooks]`. @throws ConfigError when one cannot be used */
 export function checkWebhookSettings({ webhooks }: Config): void {
   addressRules(webhooks);
-  readAuthorities(webhooks.ca_file);
+  readAuthorities(webhooks.ca_file, AUTHORITIES_SETTING);
 }
 
-/** The authorities of a whole system take some hundred kilobytes. */
-const MAX_PEM_BYTES = 16 * 1024 * 1024;
-
-function readAuthorities(path: string): string[] {
-  if (path === "") return [];
-  const refuse = (cause: unknown) =>
-    new ConfigError(`webhooks.ca_file: ${path} cannot be used as a PEM file of certificates`, { cause });
-  try {
-    const found =
-      readRegularFile(path, MAX_PEM_BYTES).match(
-        /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
-      ) ?? [];
-    if (found.length === 0) throw new Error("no certificate in it");
-    return found.map((pem) => new X509Certificate(pem).toString());
-  } catch (error) {
-    throw refuse(error);
-  }
-}
-
-/** Checks each address of the URL's host, and returns the one that this attempt calls. */
-async function pickAddress(
-  url: URL,
-  attempts: number,
-  rules: AddressRules,
-  resolve: Resolve,
-  signal: AbortSignal,
-): Promise<string> {
-  const host = hostOf(url);
-  const addresses = isIP(host) === 0 ? await untilAborted(resolved(host, resolve), signal) : [host];
-  for (const address of addresses) {
-    const refusal = refusalOf(address, rules);
-    if (refusal) {
-      throw new AddressRefused(
-        `${refusal}, where events are not sent; webhooks.allowed_networks in the config can allow it`,
-      );
-    }
-  }
-  const address = addresses[attempts % addresses.length];
-  if (address === undefined) throw new AddressRefused("the host name has no address");
-  return address;
-}
-
-class AddressRefused extends Error {}
-
-async function resolved(host: string, resolve: Resolve): Promise<string[]> {
-  try {
-    return await resolve(host);
-  } catch (error) {
-    throw new AddressRefused(describeResolverFailure(error));
-  }
-}
-
-function describe(error: unknown): string {
-  return error instanceof AddressRefused || error instanceof AppError
-    ? error.message
-    : describeFailure(error);
+function describe(error: unknown, describeOther: (error: unknown) => string): string {
+  return error instanceof AppError ? error.message : describeOther(error);
 }
 
 function describeTimeout(attempt: AttemptOutcome, limitMs: number): string {
@@ -218,15 +143,9 @@ function describeTimeout(attempt: AttemptOutcome, limitMs: number): string {
   return `the answer was not complete ${limit}: answer first, then do the work`;
 }
 
-function pinned(url: URL, address: string): string {
-  const host = isIP(address) === 6 ? `[${address}]` : address;
-  return `${url.protocol}//${host}${url.port === "" ? "" : `:${url.port}`}${url.pathname}${url.search}`;
-}
-
-function headersOf(message: Message, url: URL, timestampSeconds: number): Record<string, string> {
+function headersOf(message: Message, timestampSeconds: number): Record<string, string> {
   const { eventId: id, body, secrets } = message;
   return {
-    host: url.host,
     "content-type": "application/json",
     accept: "*/*",
     "user-agent": "Shruti-Webhooks/1",

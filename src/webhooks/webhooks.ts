@@ -4,8 +4,9 @@ import type { Owner } from "../domain/ownership.ts";
 import { type EventType, eventTypeOf, type SubscribedEventType } from "../domain/webhook.ts";
 import { ID_PREFIXES, newId } from "../lib/ids.ts";
 import { DAY_MS } from "../lib/time.ts";
+import { type AddressRules, addressRules, checkEndpointUrl } from "../outbound/addresses.ts";
+import type { Resolve } from "../outbound/guarded-fetch.ts";
 import { transaction } from "../store/database.ts";
-import { type AddressRules, addressRules, checkEndpointUrl } from "./addresses.ts";
 import {
   addEndpoint,
   disableEndpoint,
@@ -34,7 +35,7 @@ import {
   viewDeliveries,
   viewDelivery,
 } from "./redelivery.ts";
-import { type AttemptOutcome, createWebhookSender, type Resolve } from "./sender.ts";
+import { type AttemptOutcome, createWebhookSender } from "./sender.ts";
 
 export type { EndpointView } from "./endpoints.ts";
 export { MAX_ENDPOINTS_PER_PROJECT, ROTATION_MS, requireEndpoint } from "./endpoints.ts";

@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import { ConfigError } from "../config/problems.ts";
 import { AppError } from "../domain/errors.ts";
 
-/** Longest address of an endpoint, in characters. */
+/** Longest address that is accepted, in characters. */
 export const MAX_URL_LENGTH = 2048;
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -12,20 +12,28 @@ export type Network = readonly [Address, number];
 export type AddressRules = {
   allowHttp: boolean;
   allowPrivateNetworks: boolean;
-  /** Networks that may receive events although another rule refuses their addresses. */
+  /** Networks that may be called although another rule refuses their addresses. */
   allowedNetworks: readonly Network[];
 };
 
-/** Reads the rules from the config's section `[webhooks]`. @throws ConfigError for a text that is not a network */
-export function addressRules(settings: {
-  readonly allow_http: boolean;
-  readonly allow_private_networks: boolean;
-  readonly allowed_networks: readonly string[];
-}): AddressRules {
+/**
+ * Reads rules from a section of the config.
+ *
+ * @param setting the full name of the setting `allowed_networks`, for the error
+ * @throws ConfigError for a text that is not a network
+ */
+export function addressRules(
+  settings: {
+    readonly allow_http: boolean;
+    readonly allow_private_networks: boolean;
+    readonly allowed_networks: readonly string[];
+  },
+  setting = "webhooks.allowed_networks",
+): AddressRules {
   return {
     allowHttp: settings.allow_http,
     allowPrivateNetworks: settings.allow_private_networks,
-    allowedNetworks: settings.allowed_networks.map((text) => parseNetwork(text)),
+    allowedNetworks: settings.allowed_networks.map((text) => parseNetwork(text, setting)),
   };
 }
 
@@ -46,7 +54,7 @@ export function parseNetwork(text: string, setting = "webhooks.allowed_networks"
 
 const networks = (...texts: string[]) => texts.map((text) => parseNetwork(text));
 
-/** Deliveries never go to these, unless `allowed_networks` contains them (IANA special-purpose registries). */
+/** Requests never go to these, unless `allowed_networks` contains them (IANA special-purpose registries). */
 const REFUSED: readonly { kind: string; networks: readonly Network[] }[] = [
   { kind: "an unspecified address", networks: networks("0.0.0.0/8", "::/128") },
   { kind: "a loopback address", networks: networks("127.0.0.0/8", "::1/128") },
@@ -100,7 +108,7 @@ function embeddedAddresses(address: ipaddr.IPv6): ipaddr.IPv4[] {
 }
 
 /**
- * Says why a delivery must not go to an address; undefined: it may. An IPv6 address that contains an IPv4 address
+ * Says why a request must not go to an address; undefined: it may. An IPv6 address that contains an IPv4 address
  * (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) must pass with the IPv4 address too.
  *
  * @param text an address as a resolver or a parsed URL gives it, without brackets
@@ -134,14 +142,24 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
 }
 
+/** What a check of an address says and allows. */
+export type UrlUse = {
+  /** Dotted name of the field that has the address. */
+  detail: string;
+  /** Begins the sentence about an address that the rules refuse, such as "Events cannot be sent to this address". */
+  refusal: string;
+  /** The address may have a user name and a password. */
+  mayHaveUser?: boolean;
+};
+
 /**
- * Checks the text of an endpoint's address. Each attempt resolves a host name and checks its addresses.
+ * Checks the text of an address that a customer has named. Each request resolves a host name and checks its addresses.
  * The URL parser (WHATWG) turns decimal, hex, octal and full-width forms of IPv4 into the dotted form.
  *
- * @throws AppError `invalid_request`, detail `url`, with a message that says what to change
+ * @throws AppError `invalid_request`, with a message that says what to change
  */
-export function checkEndpointUrl(text: string, rules: AddressRules): URL {
-  const refuse = (message: string) => new AppError("invalid_request", { detail: "url", message });
+export function checkUrl(text: string, rules: AddressRules, use: UrlUse): URL {
+  const refuse = (message: string) => new AppError("invalid_request", { detail: use.detail, message });
   if (text.length > MAX_URL_LENGTH) throw refuse(`The URL is longer than ${MAX_URL_LENGTH} characters.`);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // The parser silently drops or replaces these characters, so the address called would differ from the text.
@@ -151,9 +169,8 @@ export function checkEndpointUrl(text: string, rules: AddressRules): URL {
   if (!isAllowed || !/^https?:\/\//i.test(text)) {
     throw refuse("The URL must begin with https://.");
   }
-  if (url.username || url.password || /^[a-z]+:\/\/[^/?#]*@/i.test(text)) {
-    throw refuse("The URL must not carry a user name or password.");
-  }
+  const hasUser = url.username || url.password || /^[a-z]+:\/\/[^/?#]*@/i.test(text);
+  if (hasUser && !use.mayHaveUser) throw refuse("The URL must not carry a user name or password.");
   if (text.includes("#")) throw refuse("The URL must not carry a fragment.");
   if (url.port === "0") throw refuse("The URL's port cannot be 0.");
   const host = hostOf(url);
@@ -161,6 +178,10 @@ export function checkEndpointUrl(text: string, rules: AddressRules): URL {
   const isLocalName = host === "localhost" || host.endsWith(".localhost");
   const refusal =
     isIP(host) !== 0 ? refusalOf(host, rules) : isLocalName ? refusalOf("127.0.0.1", rules) : undefined;
-  if (refusal) throw refuse(`Events cannot be sent to this address: ${refusal}.`);
+  if (refusal) throw refuse(`${use.refusal}: ${refusal}.`);
   return url;
 }
+
+/** Checks the address of a webhook endpoint. @throws AppError `invalid_request`, detail `url` */
+export const checkEndpointUrl = (text: string, rules: AddressRules): URL =>
+  checkUrl(text, rules, { detail: "url", refusal: "Events cannot be sent to this address" });
