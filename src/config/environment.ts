@@ -1,5 +1,5 @@
 import { nearestName } from "../lib/nearest.ts";
-import { CONFIG_SCHEMA } from "./schema.ts";
+import { CONFIG_SCHEMA, SECRET_SETTINGS } from "./schema.ts";
 
 /** The variable that names the config file. It has the prefix of settings, and is not one of them. */
 const CONFIG_VARIABLE = "SHRUTI_CONFIG";
@@ -18,6 +18,16 @@ export function variableOf(section: string, name: string): string {
   return `SHRUTI_${section}_${name}`.toUpperCase();
 }
 
+/** Returns the variable that names a file with the text of a secret setting, such as `SHRUTI_METRICS_TOKEN_FILE`. */
+export function fileVariableOf(section: string, name: string): string {
+  return `${variableOf(section, name)}_FILE`;
+}
+
+/** Returns the name of the credential of systemd that holds a secret setting, such as `metrics.token`. */
+export function credentialOf(section: string, name: string): string {
+  return `${section}.${name}`;
+}
+
 /**
  * Says which variables of the prefix are unknown, one sentence for each, and names the nearest known one. A mistyped
  * variable must not silently leave a setting at its default.
@@ -26,7 +36,7 @@ export function unknownVariables(environment: Record<string, string | undefined>
   const known = Object.entries(CONFIG_SCHEMA).flatMap(([section, settings]) =>
     Object.keys(settings).map((name) => variableOf(section, name)),
   );
-  known.push(CONFIG_VARIABLE);
+  known.push(CONFIG_VARIABLE, ...SECRET_SETTINGS.map(fileVariable));
   return Object.entries(environment)
     .filter(([name, value]) => /^shruti_/i.test(name) && value !== undefined && !isKubernetes(name, value))
     .filter(([name]) => !known.includes(name))
@@ -35,6 +45,11 @@ export function unknownVariables(environment: Record<string, string | undefined>
       const hint = near === undefined ? "`shruti config defaults` lists them" : `did you mean ${near}?`;
       return `${name} is not a setting; ${hint}`;
     });
+}
+
+function fileVariable(setting: string): string {
+  const [section = "", name = ""] = setting.split(".");
+  return fileVariableOf(section, name);
 }
 
 function nearest(name: string, known: readonly string[]): string | undefined {

@@ -7,6 +7,7 @@ import { unknownVariables, variableOf } from "./environment.ts";
 import { resolveConfigPath } from "./paths.ts";
 import { ConfigError, type ConfigProblem } from "./problems.ts";
 import { CONFIG_SCHEMA, type Config, type MapSetting, type Setting } from "./schema.ts";
+import { readSecretFiles } from "./secret-files.ts";
 
 /** Largest config file that is read, many times the size of a complete one. */
 const MAX_CONFIG_BYTES = 256 * 1024;
@@ -32,7 +33,8 @@ export type ReadConfig = {
 };
 
 /**
- * Loads the configuration: defaults, then the file, then the variables `SHRUTI_<SECTION>_<NAME>`.
+ * Loads the configuration: defaults, then the file, then credentials of systemd, then the variables
+ * `SHRUTI_<SECTION>_<NAME>`, and `SHRUTI_<SECTION>_<NAME>_FILE` for secrets (`secret-files.ts`).
  *
  * @param path the config file; undefined: defaults and environment only
  * @throws ConfigError with every mistake: an unreadable file, unknown and ill-typed settings and variables
@@ -60,7 +62,7 @@ export function readConfig(path: string | undefined, environment: Environment): 
   }
   const unknown = unknownVariables(environment);
   problems.push(...unknown.map((message) => ({ where: ENVIRONMENT, message })));
-  problems.push(...applyEnvironment(values, environment));
+  problems.push(...applyEnvironment(values, environment), ...applySecretFiles(values, environment));
   const given = environment[variableOf("storage", "data_dir")];
   if (given !== undefined) {
     // A value in a wrong form is not taken.
@@ -243,6 +245,22 @@ function applyEnvironment(values: Values, environment: Environment): ConfigProbl
       if (problem) problems.push({ where: ENVIRONMENT, message: `${variable} ${problem}` });
       else Object.assign(values[section] ?? {}, { [name]: value });
     }
+  }
+  return problems;
+}
+
+/** Writes the secrets that are in files of their own into the settings, and returns what is wrong with the others. */
+function applySecretFiles(values: Values, environment: Environment): ConfigProblem[] {
+  const { found, problems } = readSecretFiles(environment);
+  for (const { section, name, text, origin } of found) {
+    const setting = SECTIONS[section]?.[name];
+    const problem = setting && problemWith(name, setting, text);
+    if (problem)
+      problems.push({
+        where: ENVIRONMENT,
+        message: `${origin} has a wrong value: ${section}.${name} ${problem}`,
+      });
+    else Object.assign(values[section] ?? {}, { [name]: text });
   }
   return problems;
 }

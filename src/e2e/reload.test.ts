@@ -8,9 +8,10 @@ import { makeCertificates } from "../testing/kits/webhook-kit.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 
-/** SIGHUP: a new certificate under load, new settings, and configs with mistakes. */
+/** SIGHUP: a new certificate under load, new settings, a secret in a file, and configs with mistakes. */
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-reload-"));
+const tokenFile = join(folder, "metrics-token");
 let installation: Installation;
 let server: RunningServer;
 
@@ -25,11 +26,13 @@ const authorities = pairs.map(({ ca }) => ca);
 
 beforeAll(async () => {
   placePair(0);
+  writeFileSync(tokenFile, "first-secret\n");
   installation = await install({
     environment: {
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
       SHRUTI_SERVER_TLS_CERT: join(folder, "certificate.pem"),
       SHRUTI_SERVER_TLS_KEY: join(folder, "key.pem"),
+      SHRUTI_METRICS_TOKEN_FILE: tokenFile,
     },
   });
   server = await installation.serve();
@@ -52,7 +55,7 @@ function placePair(index: number): void {
 
 function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
-  headers.set("authorization", `Bearer ${installation.key}`);
+  if (!headers.has("authorization")) headers.set("authorization", `Bearer ${installation.key}`);
   return fetch(`${server.baseUrl}${path}`, { ...init, headers, tls: { ca: authorities } });
 }
 
@@ -140,7 +143,8 @@ test("a certificate is replaced under load, and no request fails", async () => {
   expect(server.log().includes('"new_certificate":true')).toBe(true);
   expect(await servedPair()).toBe(1);
   const { validTo } = new X509Certificate(pairs[1]?.cert ?? "");
-  expect(await (await send("/metrics")).text()).toContain(
+  const headers = { authorization: "Bearer first-secret" };
+  expect(await (await send("/metrics", { headers })).text()).toContain(
     `\nshruti_certificate_end_timestamp_seconds ${Date.parse(validTo) / 1000}\n`,
   );
 }, 120_000);
@@ -180,6 +184,25 @@ test("limits and prices change; what needs a restart is named", async () => {
   expect(server.log().slice(before).includes('"msg":"request"')).toBe(false);
 }, 60_000);
 
+test("a secret in a file is read again, and a file that is gone changes nothing", async () => {
+  const askMetrics = async (token: string) =>
+    (await send("/metrics", { headers: { authorization: `Bearer ${token}` } })).status;
+  expect([await askMetrics("first-secret"), await askMetrics("second-secret")]).toEqual([200, 401]);
+  writeFileSync(tokenFile, "second-secret\n");
+  // A reload without a mistake says so at this level.
+  setting("level", '"info"');
+  await reload();
+  expect([await askMetrics("first-secret"), await askMetrics("second-secret")]).toEqual([401, 200]);
+  rmSync(tokenFile);
+  await reload();
+  expect(server.log()).toContain(
+    `SHRUTI_METRICS_TOKEN_FILE names ${tokenFile}, and that file does not exist`,
+  );
+  expect(await askMetrics("second-secret")).toBe(200);
+  expect(server.log()).not.toContain("second-secret");
+  writeFileSync(tokenFile, "second-secret\n");
+}, 60_000);
+
 test("a config or certificate with a mistake changes nothing", async () => {
   const good = original();
   setting("max_upload_bytes", '"many"');
@@ -197,6 +220,6 @@ test("a config or certificate with a mistake changes nothing", async () => {
   expect(server.log().includes("is not the key of the first certificate")).toBe(true);
   expect(await servedPair()).toBe(1);
   expect((await send("/readyz")).status).toBe(200);
-  expect(refusals()).toBe(2);
+  expect(refusals()).toBe(3);
   expect(await server.stop()).toBe(0);
 }, 60_000);

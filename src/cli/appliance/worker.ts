@@ -14,7 +14,9 @@ const CONNECT_WITHIN_MS = 30_000;
 export function registerWorker(program: Command, context: CliContext): void {
   program
     .command("worker")
-    .description("Recognize for a fleet; SIGTERM finishes running chunks, a second SIGTERM stops at once.")
+    .description(
+      "Recognize for a fleet; SIGTERM finishes running chunks, a second SIGTERM stops at once, SIGHUP reloads the config.",
+    )
     .action(() => runWorker(context));
 }
 
@@ -26,17 +28,14 @@ async function runWorker(context: CliContext): Promise<void> {
   const { environment } = context.io;
   const write = (line: string) => void context.io.err(line);
   const log = openLog(config.log.level, config.log.format, write, false, await repeatedErrors());
-  const { openFleetWorker } = await import("../../programs/fleet-worker.ts");
+  const [{ openFleetWorker }, { reloadWorker }, { handleSignals }] = await Promise.all([
+    import("../../programs/fleet-worker.ts"),
+    import("../../programs/worker-reload.ts"),
+    import("../../server/signals.ts"),
+  ]);
   const worker = await openFleetWorker(config, context.clock, log, project.version);
   const stopped = Promise.withResolvers<void>();
-  let hasStopped = false;
-  const onSignal = () => {
-    if (hasStopped) process.exit(1);
-    hasStopped = true;
-    stopped.resolve();
-  };
-  const signals = ["SIGTERM", "SIGINT"] as const;
-  for (const signal of signals) process.on(signal, onSignal);
+  const onSignal = handleSignals(stopped.resolve);
   try {
     log.info(
       {
@@ -45,6 +44,8 @@ async function runWorker(context: CliContext): Promise<void> {
       },
       "the worker has started",
     );
+    onSignal.reload = async () =>
+      reloadWorker(config, log, () => context.loadConfig({ isLogged: true }).config);
     void worker
       .whenConnected(CONNECT_WITHIN_MS)
       .then(() =>
@@ -55,7 +56,7 @@ async function runWorker(context: CliContext): Promise<void> {
     log.info("stopping: running chunks finish");
     await worker.drain(config.server.drain_seconds * 1000);
   } finally {
-    for (const signal of signals) process.off(signal, onSignal);
+    onSignal.stop();
     await worker.close();
   }
 }

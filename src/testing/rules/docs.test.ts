@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { TObject } from "@sinclair/typebox";
 import type { Command } from "commander";
 import { buildProgram } from "../../cli/program.ts";
-import { CONFIG_SCHEMA, RELOADED_SETTINGS } from "../../config/schema.ts";
+import { CONFIG_SCHEMA, RELOADED_SETTINGS, SECRET_SETTINGS } from "../../config/schema.ts";
 import { SCOPES } from "../../domain/api-key.ts";
 import { AUDIT_ACTIONS } from "../../domain/audit.ts";
 import { CAPABILITIES } from "../../domain/capability.ts";
@@ -318,7 +318,11 @@ const PROSE = readdirSync(ROOT, { withFileTypes: true })
 /** Objects of `GET /v1/models` whose names are also names of config sections. */
 const NO_SETTINGS = ["limits.synchronous", "limits.asynchronous"];
 /** Variables that are not settings. */
-const VARIABLES = ["SHRUTI_CONFIG", ...TEST_VARIABLES];
+const VARIABLES = [
+  "SHRUTI_CONFIG",
+  ...SECRET_SETTINGS.map((name) => `SHRUTI_${name.replace(".", "_").toUpperCase()}_FILE`),
+  ...TEST_VARIABLES,
+];
 /** Names of C code that begin like variables. */
 const C_NAMES = new Set(
   readdirSync(join(ROOT, "src/native"), { recursive: true, encoding: "utf8" })
