@@ -258,6 +258,12 @@ export const CONFIG_SCHEMA = {
         "Accept timestamps = word for models that can time words; false: such requests are refused.",
       ),
     ),
+    metadata: reloaded(
+      boolean(
+        false,
+        "Accept the field metadata, names and values that a client notes of a transcription; false: it is an unknown parameter.",
+      ),
+    ),
     written_form: reloaded(
       boolean(
         false,

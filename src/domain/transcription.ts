@@ -1,3 +1,5 @@
+import type { Metadata } from "./metadata.ts";
+
 /**
  * States of a transcription and the only moves between them (docs/interface.md section 3.1,
  * docs/decisions/transcriptions.md).
@@ -100,6 +102,8 @@ export type TranscriptionRequest = {
   numerals?: "written";
   /** The script of the text, such as `latin` or `deva`. Absent: that of the language. */
   script?: string;
+  /** What the client notes of it. Absent: nothing. */
+  metadata?: Metadata;
 };
 
 /** The way in which work was submitted. Synchronous work goes first. */

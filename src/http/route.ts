@@ -40,7 +40,7 @@ type Reads<Query, Body> = {
   query?: Query;
   /** A JSON body; none where absent. */
   body?: Body;
-  /** Returns the fields of the body that the config does not switch on now: they are unknown parameters. */
+  /** Returns the parameters of the query and fields of the body that the config does not switch on now: they are unknown parameters. */
   withheld?: () => readonly string[];
 };
 
@@ -101,7 +101,7 @@ export function operation<
 >({ query = NO_FIELDS as unknown as Query, body, withheld, ...described }: Operation & Reads<Query, Body>) {
   const check = (request: Request) => {
     requireScope(callerOf(request), described.scope);
-    return readQuery(contextOf(request).search, query);
+    return readQuery(contextOf(request).search, query, withheld?.());
   };
   const read = async (request: Request): Promise<unknown> => {
     if (body && described.hasOptionalBody && !announcesBody(request)) return {};

@@ -1,3 +1,4 @@
+import type { Metadata } from "../domain/metadata.ts";
 import type {
   AudioTracks,
   Gap,
@@ -40,6 +41,8 @@ export type ResultInfo = {
   version: string;
   mode: Mode;
   timestamps: Timestamps;
+  /** Left out: none. */
+  metadata?: Metadata;
 };
 
 /**
@@ -96,6 +99,7 @@ export function resultBody(info: ResultInfo, result: TranscriptionResult) {
     version: info.version,
     status,
     mode: info.mode,
+    ...(info.metadata === undefined ? {} : { metadata: info.metadata }),
     ...content,
   };
 }

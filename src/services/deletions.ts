@@ -7,6 +7,7 @@ import { deleteOutline } from "../store/outlines.ts";
 import { deleteResult, hashOfResult } from "../store/results.ts";
 import { isUploadInUse, markContentDeleted, type TranscriptionRow } from "../store/transcriptions.ts";
 import { findUpload, markAudioDeleted, moveUpload, type UploadRow } from "../store/uploads.ts";
+import { forgetMetadata } from "../webhooks/event-rows.ts";
 import type { ReceiptService } from "./receipts.ts";
 
 /** What happens in the database when content is deleted: for requests, admins and retention. */
@@ -14,7 +15,7 @@ import type { ReceiptService } from "./receipts.ts";
 export type Deleting = { receipts: Pick<ReceiptService, "write">; nowMs: number };
 
 /**
- * Removes result, chunks and outline of a finished transcription, and marks its recording. Writes the receipt and the
+ * Removes result, chunks, outline and metadata of a finished transcription, and marks its recording. Writes the receipt and the
  * entry of the audit log. The caller removes the files after the transaction.
  *
  * @returns the row afterwards; undefined when its content had been deleted before
@@ -28,7 +29,7 @@ export function deleteTranscriptionContent(
   const marked = markContentDeleted(tx, row.id, nowMs);
   if (!marked) return undefined;
   const { id, organizationId, uploadId } = row;
-  removeContent(tx, id);
+  removeContent(tx, marked);
   const recording = markRecordingDeleted(tx, uploadId, nowMs);
   const transcript = sha256 === undefined ? null : { sha256 };
   const deleted = { kind: "transcription", id, organization_id: organizationId } as const;
@@ -38,11 +39,12 @@ export function deleteTranscriptionContent(
   return marked;
 }
 
-/** Removes result, chunks and outline of a transcription. */
-export function removeContent(tx: Store, id: string): void {
-  deleteResult(tx, id);
-  deleteChunks(tx, id);
-  deleteOutline(tx, id);
+/** Removes result, chunks and outline of a transcription, and its metadata from its events. */
+export function removeContent(tx: Store, row: TranscriptionRow): void {
+  deleteResult(tx, row.id);
+  deleteChunks(tx, row.id);
+  deleteOutline(tx, row.id);
+  forgetMetadata(tx, row);
 }
 
 function markRecordingDeleted(tx: Store, uploadId: string, nowMs: number): DeletionReceipt["recording"] {

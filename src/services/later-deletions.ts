@@ -65,16 +65,16 @@ function repeatDeletion(
   if (kind === "organization") {
     if (findOrganization(tx, id)) markPurgeStarted(tx, id, nowMs);
   } else if (kind === "transcription") {
-    const row = findTranscription(tx, id);
+    let row = findTranscription(tx, id);
     if (row && !isFinal(row.state)) {
       const message = "The transcription was deleted before its database was restored.";
       const ending = { kind: "cancelled", code: "content_deleted", message } as const;
-      settleTranscription(tx, id, ending, { nowMs, timeZone: billing.timezone });
+      row = settleTranscription(tx, id, ending, { nowMs, timeZone: billing.timezone }) ?? row;
       // A stream may have sent some of it before the backup, and that is charged.
       noteLowCredit(tx, row.organizationId, billing.low_credit_paise, nowMs);
     }
     if (row) {
-      removeContent(tx, id);
+      removeContent(tx, row);
       markContentDeleted(tx, id, nowMs);
     }
   }

@@ -23,13 +23,21 @@ function withCopy<T>(path: string, work: (sqlite: SqliteDatabase) => T): T {
   }
 }
 
-/** Deletes transcripts, chunks and outlines of transcriptions. @throws SQLite's error for a copy that cannot be used */
+/** As `forgetMetadata` of webhooks/event-rows.ts does it; a copy is not in use, so all events may be read. */
+const FORGET_IN_EVENTS = `UPDATE events SET body = json_remove(body, '$.data.metadata')
+  WHERE transcription_id = ? AND json_type(body, '$.data.metadata') IS NOT NULL`;
+
+/** Deletes transcripts, chunks, outlines and metadata of transcriptions. @throws SQLite's error for a copy that cannot be used */
 export function deleteContentIn(path: string, transcriptionIds: readonly string[]): void {
   withCopy(path, (sqlite) => {
     const tables = CONTENT.filter((table) => hasTable(sqlite, table));
+    const hasMetadata = hasTable(sqlite, "transcription_metadata");
     sqlite.transaction(() => {
       for (const id of transcriptionIds) {
         for (const table of tables) rowsOnce(sqlite, `DELETE FROM ${table} WHERE transcription_id = ?`, id);
+        if (!hasMetadata) continue;
+        rowsOnce(sqlite, "UPDATE transcriptions SET metadata = NULL WHERE id = ?", id);
+        rowsOnce(sqlite, FORGET_IN_EVENTS, id);
       }
     })();
   });

@@ -5,6 +5,7 @@ import type { AuditAction } from "../domain/audit.ts";
 import type { ChunkRegion } from "../domain/chunk.ts";
 import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
+import type { Metadata } from "../domain/metadata.ts";
 import type { Speech } from "../domain/outline.ts";
 import type { Reading } from "../domain/reading.ts";
 import type { ChunkDoubts, Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
@@ -172,6 +173,8 @@ export const transcriptions = sqliteTable(
     numerals: text("numerals").$type<"written">(),
     /** Null: the script of the language. */
     script: text("script"),
+    /** What its client notes of it. Triggers repeat it in `transcription_metadata`. */
+    metadata: text("metadata", { mode: "json" }).$type<Metadata>(),
     webhookEndpointId: text("webhook_endpoint_id"),
     state: text("state").$type<TranscriptionState>().notNull(),
     createdAt: integer("created_at").notNull(),
@@ -222,6 +225,18 @@ export const transcriptions = sqliteTable(
     index("transcriptions_by_retry").on(t.retryOfId).where(sql`retry_of_id IS NOT NULL`),
     index("transcriptions_kept").on(t.projectId, t.finishedAt, t.id).where(sql`content_deleted_at IS NULL`),
   ],
+);
+
+/** The metadata of transcriptions, for searches. Only triggers of `transcriptions` write it, so that no path can forget it. */
+export const transcriptionMetadata = sqliteTable(
+  "transcription_metadata",
+  {
+    projectId: text("project_id").notNull(),
+    name: text("name").notNull(),
+    value: text("value").notNull(),
+    transcriptionId: text("transcription_id").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.projectId, t.name, t.value, t.transcriptionId] })],
 );
 
 export const CHUNK_STATES = ["waiting", "done", "failed"] as const;

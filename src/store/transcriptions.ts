@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, gte, inArray, lt, ne, sql } from "drizzle-orm";
 import type { Ages } from "../domain/clock-trust.ts";
 import type { ErrorCode } from "../domain/errors.ts";
+import type { Metadata } from "../domain/metadata.ts";
 import type { Warning } from "../domain/result.ts";
 import type { TranscriptionWork } from "../domain/story.ts";
 import {
@@ -18,7 +19,7 @@ import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
 import { isBefore } from "./over.ts";
 import { type Placeholders, prepared, preparedFor } from "./prepared.ts";
-import { organizations, projects, transcriptions } from "./schema.ts";
+import { organizations, projects, transcriptionMetadata, transcriptions } from "./schema.ts";
 
 export type TranscriptionRow = typeof transcriptions.$inferSelect;
 export type NewTranscription = typeof transcriptions.$inferInsert;
@@ -41,6 +42,12 @@ const selectById = prepared((store: Store) =>
 
 export function findTranscription(store: Store, id: string): TranscriptionRow | undefined {
   return selectById(store).get({ id });
+}
+
+/** Returns the values of a transcription that its result repeats (`ResultInfo` of pipeline/render.ts). */
+export function resultInfoOf({ id, modelId, modelVersion, mode, timestamps, metadata }: TranscriptionRow) {
+  const info = { id, model: modelId, version: modelVersion, mode, timestamps };
+  return { ...info, ...(metadata === null ? {} : { metadata }) };
 }
 
 /** Columns that a move may set beside the state. */
@@ -122,11 +129,11 @@ export function raiseStreamed(tx: Store, id: string, streamedMs: number): boolea
   return updateStreamed(tx).get({ id, streamedMs }) !== undefined;
 }
 
-/** Marks the content as deleted. Returns undefined when it was marked already. The state stays. */
+/** Marks the content as deleted, and removes the metadata. Returns undefined when it was marked already. The state stays. */
 export function markContentDeleted(tx: Store, id: string, nowMs: number): TranscriptionRow | undefined {
   return tx
     .update(transcriptions)
-    .set({ contentDeletedAt: nowMs })
+    .set({ contentDeletedAt: nowMs, metadata: null })
     .where(and(eq(transcriptions.id, id), sql`content_deleted_at IS NULL`))
     .returning()
     .get();
@@ -138,6 +145,77 @@ type ListQuery = {
   states?: readonly TranscriptionState[];
   limit: number;
 };
+
+/** A page of what has some metadata: `next` is the last that was looked at where there may be more, else null. */
+export type MetadataPage = { rows: TranscriptionRow[]; next: string | null };
+
+/** Candidates that one page looks at. That many take some ten milliseconds. */
+const MAX_CANDIDATES = 10_000;
+/** So far the candidates of each name are counted, to begin with the rarest. */
+const COUNTED = 1_000;
+
+/**
+ * Lists a page of a project's transcriptions that have all of some metadata, newest first. It looks at a bounded number of
+ * them: where few of those fit, the page is shorter than the limit although there are more.
+ */
+export function listWithMetadata(
+  store: Store,
+  { projectId, after, states, limit, metadata }: ListQuery & { metadata: Metadata },
+  maxCandidates = MAX_CANDIDATES,
+): MetadataPage {
+  const [rarest, ...others] = Object.entries(metadata)
+    .map(([name, value]) => ({ name, value, found: countWithPair(store, { projectId, name, value, after }) }))
+    .sort((a, b) => a.found - b.found);
+  if (!rarest) throw new Error("no metadata is asked for");
+  const isAlone = states === undefined && others.length === 0;
+  const candidates = (from: { limit: number; offset?: number }) =>
+    store
+      .select({ id: transcriptionMetadata.transcriptionId })
+      .from(transcriptionMetadata)
+      .where(hasPair({ projectId, after, ...rarest }))
+      .orderBy(desc(transcriptionMetadata.transcriptionId))
+      .limit(from.limit)
+      .offset(from.offset ?? 0);
+  const rows = store
+    .select()
+    .from(transcriptions)
+    .where(
+      and(
+        inArray(transcriptions.id, candidates({ limit: isAlone ? limit + 1 : maxCandidates })),
+        states === undefined ? undefined : inArray(transcriptions.state, [...states]),
+        ...others.map(({ name, value }) => sql`${transcriptions.metadata} ->> ${`$."${name}"`} = ${value}`),
+      ),
+    )
+    .orderBy(desc(transcriptions.id))
+    .limit(limit + 1)
+    .all();
+  if (rows.length > limit) return { rows: rows.slice(0, limit), next: rows[limit - 1]?.id ?? null };
+  if (isAlone || rarest.found < Math.min(COUNTED, maxCandidates)) return { rows, next: null };
+  const last = candidates({ limit: 1, offset: maxCandidates - 1 }).get();
+  return { rows, next: last?.id ?? null };
+}
+
+/** A name and a value of the metadata of one project's transcriptions that are older than `after`. */
+type Pair = { projectId: string; name: string; value: string; after: string | undefined };
+
+const hasPair = ({ projectId, name, value, after }: Pair) =>
+  and(
+    eq(transcriptionMetadata.projectId, projectId),
+    eq(transcriptionMetadata.name, name),
+    eq(transcriptionMetadata.value, value),
+    after === undefined ? undefined : lt(transcriptionMetadata.transcriptionId, after),
+  );
+
+/** Counts as far as `COUNTED`. */
+function countWithPair(store: Store, pair: Pair): number {
+  const some = store
+    .select({ id: transcriptionMetadata.transcriptionId })
+    .from(transcriptionMetadata)
+    .where(hasPair(pair))
+    .limit(COUNTED)
+    .as("some");
+  return store.select({ found: count() }).from(some).get()?.found ?? 0;
+}
 
 /**
  * Lists a page of a project's transcriptions that are older than `after`, newest first. It reads each state on its own

@@ -1,26 +1,33 @@
-import { and, count, desc, eq, inArray, isNull, lt, notExists, sql } from "drizzle-orm";
+import { and, count, desc, eq, gte, inArray, isNull, lt, notExists, sql } from "drizzle-orm";
 import type { Ages } from "../domain/clock-trust.ts";
 import type { ErrorCode } from "../domain/errors.ts";
+import type { Metadata } from "../domain/metadata.ts";
 import type { FinalState } from "../domain/transcription.ts";
 import { type EventType, eventTypeOf, type SubscribedEventType } from "../domain/webhook.ts";
-import { newId } from "../lib/ids.ts";
+import { firstIdAt, MAX_ID_AHEAD_MS, newId } from "../lib/ids.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Store } from "../store/database.ts";
 import { isBefore } from "../store/over.ts";
 import { deliveries, events, webhookEndpoints } from "../store/schema.ts";
+import type { TranscriptionRow } from "../store/transcriptions.ts";
 
 export type WebhookEndpointRow = typeof webhookEndpoints.$inferSelect;
 
-/** What an event reports: the transcription's final state, and the error of a failed one. */
+/** What an event reports: the transcription's final state, the error of a failed one, and what its client noted of it. */
 export type FinishedTranscription = {
   id: string;
   state: FinalState;
   error?: { code: ErrorCode; message: string };
+  metadata?: Metadata;
 };
 
 /** Renders the text that is stored, signed and sent (docs/interface.md section 6). */
-export function eventBody({ id, state, error }: FinishedTranscription): string {
-  const data = error ? { id, state, error: { code: error.code, message: error.message } } : { id, state };
+export function eventBody({ id, state, error, metadata }: FinishedTranscription): string {
+  const data = {
+    ...{ id, state },
+    ...(error ? { error: { code: error.code, message: error.message } } : {}),
+    ...(metadata ? { metadata } : {}),
+  };
   return JSON.stringify({ type: eventTypeOf(state), data });
 }
 
@@ -98,6 +105,27 @@ function insertDelivery(tx: Store, event: NewEvent, nowMs: number): string {
     })
     .run();
   return id;
+}
+
+/**
+ * Removes the metadata of a transcription from its events, in the transaction that deletes its content. What is still to be
+ * delivered is delivered without it.
+ */
+export function forgetMetadata(tx: Store, row: TranscriptionRow): void {
+  const { id, webhookEndpointId, finishedAt } = row;
+  if (webhookEndpointId === null || finishedAt === null) return;
+  // Events are made with the end that they report, and their identifiers begin with its time.
+  tx.update(events)
+    .set({ body: sql`json_remove(body, '$.data.metadata')` })
+    .where(
+      and(
+        eq(events.endpointId, webhookEndpointId),
+        gte(events.id, firstIdAt("event", finishedAt)),
+        lt(events.id, firstIdAt("event", finishedAt + MAX_ID_AHEAD_MS + 1)),
+        eq(events.transcriptionId, id),
+      ),
+    )
+    .run();
 }
 
 export function insertEndpoint(tx: Store, row: typeof webhookEndpoints.$inferInsert): WebhookEndpointRow {

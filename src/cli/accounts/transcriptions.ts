@@ -170,20 +170,16 @@ async function printResult(
   textOptions: TextOptions,
 ): Promise<void> {
   const { database } = await context.openServices();
-  const { findResult } = await import("../../store/results.ts");
+  const [{ findResult }, { resultInfoOf }] = await Promise.all([
+    import("../../store/results.ts"),
+    import("../../store/transcriptions.ts"),
+  ]);
   const result = findResult(database.store, row.id);
   if (!result) {
     const isOver = (FINAL_STATES as readonly string[]).includes(row.state);
     throw new CommandError("conflict", isOver ? `${row.id} has no result` : `${row.id} is not finished`);
   }
-  const facts = {
-    id: row.id,
-    model: row.modelId,
-    version: row.modelVersion,
-    mode: row.mode,
-    timestamps: row.timestamps,
-  };
-  context.io.out(renderResult(result, format, facts, textOptions));
+  context.io.out(renderResult(result, format, resultInfoOf(row), textOptions));
 }
 
 /** Opens only what cancelling and deleting need. A running server notices the change. */

@@ -10,7 +10,7 @@ import { readingDocument } from "../../services/signed/reading-document.ts";
 import { canonicalJson } from "../../services/signed/signed-documents.ts";
 import type { Store } from "../../store/database.ts";
 import { findResult } from "../../store/results.ts";
-import { findTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
+import { findTranscription, resultInfoOf, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findUpload, readingOf } from "../../store/uploads.ts";
 import { CommandError } from "../frame/context.ts";
 
@@ -65,6 +65,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
         channel_mode: row.channelMode,
         ...(row.numerals === null ? {} : { numerals: row.numerals }),
         ...(row.script === null ? {} : { script: row.script }),
+        ...(row.metadata === null ? {} : { metadata: row.metadata }),
       },
       diarization: row.diarization ? { min_speakers: row.minSpeakers, max_speakers: row.maxSpeakers } : null,
     },
@@ -78,10 +79,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
     },
     executable: { version: means.executable, commit: means.commit ?? null },
     result: {
-      ...hashesOf(result, {
-        ...{ id, model: row.modelId, version: row.modelVersion },
-        ...{ mode: row.mode, timestamps: row.timestamps },
-      }),
+      ...hashesOf(result, resultInfoOf(row)),
       hashed: HASHED,
     },
   };

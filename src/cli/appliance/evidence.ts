@@ -192,6 +192,7 @@ async function compare(
   const hashes = hashesOf(await transcriber.transcribe(plan, file, () => undefined), {
     ...{ id: transcription.id, model: model.id, version: model.version },
     ...{ mode: request.mode, timestamps: request.timestamps },
+    ...(request.metadata === undefined ? {} : { metadata: request.metadata }),
   });
   return {
     words: hashes.text_sha256 === result.text_sha256,

@@ -2,7 +2,8 @@ import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
 import { NUMERALS, type TranscriptionRequest } from "../../domain/transcription.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
-import { WRITTEN_FORM_FIELDS } from "../wire/schemas.ts";
+import { fieldOfPart, metadataOfForm } from "../wire/requests.ts";
+import { METADATA_FIELD, WRITTEN_FORM_FIELDS } from "../wire/schemas.ts";
 import { languageCodeOf } from "./languages.ts";
 import type { ModelNames } from "./model-names.ts";
 import { RESPONSE_FORMATS, type ResponseFormat } from "./schemas.ts";
@@ -112,7 +113,7 @@ export const PARAMETERS: ReadonlySet<string> = new Set([...UNDERSTOOD, ...LISTS]
  * Reads a form of OpenAI's audio API. Each parameter is honoured, harmless, ignored by the admin's leave, or refused.
  *
  * @param canTimeWords undefined: words never have times
- * @param hasWrittenForm whether `numerals` and `script` are parameters, too
+ * @param own Shruti's own fields that are parameters, too
  * @throws AppError `unknown_parameter`, `capability_unavailable`, `invalid_request` (also for an unknown model);
  *   `audio_too_large` for a part that was cut off
  */
@@ -121,18 +122,20 @@ export function wantedOf(
   config: OpenAiConfig,
   models: ModelNames,
   canTimeWords: CanTimeWords | undefined,
-  hasWrittenForm = false,
+  own: ReadonlySet<string> = new Set(),
 ): Wanted {
   const ignorable = new Set(config.ignored_parameters.map(parameterOf));
   const ignored = new Set<string>();
-  const names = new Set(form.names.map(parameterOf));
+  const names = new Set(
+    form.names.map((name) => parameterOf(own.has(fieldOfPart(name)) ? fieldOfPart(name) : name)),
+  );
   const leaveOut = (name: string) => {
     if (!ignorable.has(name)) throw refusalOf(name);
     ignored.add(name);
   };
   const granularities = canTimeWords && granularitiesOf(form);
   for (const name of names) {
-    if (READ.has(name) || (hasWrittenForm && WRITTEN_FORM.has(name)) || isHarmless(form, name)) continue;
+    if (READ.has(name) || own.has(name) || isHarmless(form, name)) continue;
     // Whether words can have times depends on the model, which is read last.
     if (name !== "timestamp_granularities" || !granularities) leaveOut(name);
   }
@@ -147,7 +150,7 @@ export function wantedOf(
   const request = {
     language: languageOf(form, config, ignorable, ignored),
     ...UNCHOSEN,
-    ...(hasWrittenForm ? writtenFormOf(form) : {}),
+    ...ownFieldsOf(form, own),
     // The number of speakers is found.
     ...(format === "diarized_json" ? { diarization: {} } : {}),
   };
@@ -179,8 +182,14 @@ function granularitiesOf(form: ReceivedForm): ReadonlySet<Granularity> | undefin
   return known.includes(undefined) ? undefined : new Set(known as Granularity[]);
 }
 
-/** Fields of Shruti's own, which OpenAI's API does not have (docs/decisions/extensions.md). */
-const WRITTEN_FORM = new Set<string>(WRITTEN_FORM_FIELDS);
+/** Reads the fields of Shruti's own, which OpenAI's API does not have (docs/decisions/extensions.md). */
+function ownFieldsOf(form: ReceivedForm, own: ReadonlySet<string>): Partial<TranscriptionRequest> {
+  const metadata = own.has(METADATA_FIELD) ? metadataOfForm(form.fields) : undefined;
+  return {
+    ...(WRITTEN_FORM_FIELDS.some((name) => own.has(name)) ? writtenFormOf(form) : {}),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+}
 
 /** @throws AppError `invalid_request` for a value of `numerals` that there is not */
 function writtenFormOf(form: ReceivedForm): Pick<TranscriptionRequest, "numerals" | "script"> {

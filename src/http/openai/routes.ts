@@ -13,6 +13,9 @@ import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
+import { MAX_JSON_BYTES } from "../wire/parse.ts";
+import { ownFields } from "../wire/requests.ts";
+import { METADATA_FIELD } from "../wire/schemas.ts";
 import { answerOf } from "./answers.ts";
 import { createModelNames, toModel } from "./model-names.ts";
 import {
@@ -98,9 +101,10 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver) {
       `${OPENAI_PREFIX}/audio/transcriptions`,
       async ({ caller, request }) => {
         const key = idempotencyKeyOf(request);
-        return receive(request, caller, form, async (received, path, attendance) => {
-          const { written_form } = deps.config.capabilities;
-          const wanted = wantedOf(received, openaiFor(deps, caller), names, wordTimesOf(deps), written_form);
+        const own = ownFields(deps.config);
+        const bounds = own.has(METADATA_FIELD) ? { ...form, maxFieldBytes: MAX_JSON_BYTES } : form;
+        return receive(request, caller, bounds, async (received, path, attendance) => {
+          const wanted = wantedOf(received, openaiFor(deps, caller), names, wordTimesOf(deps), own);
           const order = orderOf(deps, received, path, wanted);
           const admitted = await deps.synchronous.admit(caller, { ...order, key }, attendance);
           const response = await respond(deps, caller, wanted, admitted, attendance);

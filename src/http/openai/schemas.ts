@@ -85,6 +85,12 @@ export const OpenAiForm = closed(
     script: Type.Optional(
       Type.String({ description: "Script of the text; only with `capabilities.written_form`." }),
     ),
+    metadata: Type.Optional(
+      Type.String({
+        description:
+          "What you note of it, as JSON, or in fields such as `metadata[agent]`; only with `capabilities.metadata`.",
+      }),
+    ),
   },
   {
     title: "OpenAiForm",

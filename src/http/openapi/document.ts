@@ -163,7 +163,17 @@ const IDEMPOTENCY_KEY = {
 function queryParameters(query: TObject | undefined, toJson: (schema: TSchema) => Json): Json[] {
   return Object.entries(query?.properties ?? {}).map(([name, property]) => {
     const { description, ...schema } = toJson(property);
-    return { name, in: "query", required: query?.required?.includes(name) ?? false, description, schema };
+    // A member of an object is given as `name[member]`.
+    const style = property.type === "object" ? { style: "deepObject", explode: true } : {};
+    const required = query?.required?.includes(name) ?? false;
+    return {
+      name,
+      in: "query",
+      required,
+      description: description ?? property.description,
+      ...style,
+      schema,
+    };
   });
 }
 
@@ -301,8 +311,10 @@ const KEYWORDS: Record<string, string> = {
 /** An object with any names, in the form that generators of clients know. */
 function asMap(schema: Json): Json {
   const { patternProperties, ...rest } = schema as { patternProperties?: Record<string, Json> };
-  const any = patternProperties?.["^(.*)$"];
-  return any ? { ...rest, additionalProperties: any } : schema;
+  const [[pattern, any] = []] = Object.entries(patternProperties ?? {});
+  if (pattern === undefined) return schema;
+  const names = pattern === "^(.*)$" ? {} : { propertyNames: { pattern } };
+  return { ...rest, additionalProperties: any, ...names };
 }
 
 /** A union of words is an enumeration to everybody else. */

@@ -5,7 +5,8 @@ import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
-import { requestOfForm, withheldFields } from "../wire/requests.ts";
+import { MAX_JSON_BYTES } from "../wire/parse.ts";
+import { fieldOfPart, metadataOfForm, requestOfForm, withheldFields } from "../wire/requests.ts";
 import { RESULT_ALTERNATIVES, resultResponse, wantedResult } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
@@ -44,10 +45,12 @@ export function audioRoutes(deps: HttpDeps, receive: FormReceiver) {
 }
 
 /** Returns the limits of a request that begins now: a reload of the config changes them. */
-function limitsNow({ config: { limits } }: HttpDeps) {
+function limitsNow({ config: { limits, capabilities } }: HttpDeps) {
   return {
     form: {
       maxFileBytes: limits.synchronous_max_bytes,
+      // As in a request with a JSON body.
+      ...(capabilities.metadata ? { maxFieldBytes: MAX_JSON_BYTES } : {}),
       timeoutSeconds: limits.synchronous_timeout_seconds,
     },
     bounds: {
@@ -68,18 +71,19 @@ function orderOf(
   form: ReceivedForm,
   path: string,
 ): Omit<SynchronousOrder, "bounds" | "key"> {
-  const names = Object.fromEntries(form.names.map((name) => [name, undefined]));
+  const names = Object.fromEntries(form.names.map((name) => [fieldOfPart(name), undefined]));
   refuseUnknown(AudioForm, names, withheldFields(config));
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });
   if (form.fault) {
     throw new AppError("invalid_request", { detail: form.fault.name, message: form.fault.message });
   }
-  const values = { ...Object.fromEntries(form.fields), ...(form.file ? { file: "" } : {}) };
-  const fields = validate(AudioForm, values);
+  const isMember = ([name]: [string, string]) => fieldOfPart(name) !== name;
+  const texts = [...form.fields].filter((each) => !isMember(each));
+  const fields = validate(AudioForm, { ...Object.fromEntries(texts), ...(form.file ? { file: "" } : {}) });
   const file = form.file ?? { bytes: 0, sha256: "" };
   return {
     modelId: fields.model,
-    request: requestOfForm(fields),
+    request: requestOfForm(fields, metadataOfForm(form.fields)),
     file: { ...file, path },
     isTooLarge: form.isTooLarge,
   };

@@ -49,15 +49,18 @@ const startOperation = ({ config }: HttpDeps) =>
     responses: { 202: "Accepted: credit is reserved, work is queued.", 200: "Replay of an earlier request." },
   });
 
-const LIST = operation({
-  id: "listTranscriptions",
-  summary: "List transcriptions",
-  tag: "Transcriptions",
-  scope: "transcriptions:read",
-  query: TranscriptionListQuery,
-  errors: [],
-  responses: { 200: "A page of the project's transcriptions, newest first." },
-});
+const listOperation = ({ config }: HttpDeps) =>
+  operation({
+    id: "listTranscriptions",
+    summary: "List transcriptions",
+    description: "With `metadata` a page may have fewer than `limit`, also none, while `next` leads to more.",
+    tag: "Transcriptions",
+    scope: "transcriptions:read",
+    query: TranscriptionListQuery,
+    withheld: () => withheldFields(config),
+    errors: [],
+    responses: { 200: "A page of the project's transcriptions, newest first." },
+  });
 
 const GET = operation({
   id: "getTranscription",
@@ -130,15 +133,16 @@ export function transcriptionRoutes(deps: HttpDeps) {
     .get(
       "/v1/transcriptions",
       ({ caller, query }): TranscriptionList => {
-        const { limit = DEFAULT_PAGE_SIZE, after, state } = query;
+        const { limit = DEFAULT_PAGE_SIZE, after, state, metadata } = query;
         const page = transcriptions.list(caller, {
           limit,
           ...(after === undefined ? {} : { after }),
           ...(state === undefined ? {} : { states: statesOf(state) }),
+          ...(metadata === undefined ? {} : { metadata }),
         });
         return { object: "list", data: toResponses(page.data), next: page.next };
       },
-      { response: { 200: TranscriptionList }, ...LIST },
+      { response: { 200: TranscriptionList }, ...listOperation(deps) },
     )
     .get(
       "/v1/transcriptions/:transcription_id",
@@ -236,6 +240,7 @@ function toTranscription(
     ...(hasResult ? { result_url: `${baseUrl()}/v1/transcriptions/${row.id}/result` } : {}),
     ...(row.errorCode === null ? {} : { error: { code: row.errorCode, message: row.errorMessage ?? "" } }),
     ...(row.contentDeletedAt === null ? {} : { content_deleted_at: toTimestamp(row.contentDeletedAt) }),
+    ...(row.metadata === null ? {} : { metadata: row.metadata }),
     duration_seconds: toSeconds(row.durationMs),
     progress: progressOf(row),
     ...(queuePosition === undefined ? {} : { queue_position: queuePosition }),

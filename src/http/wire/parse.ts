@@ -144,10 +144,15 @@ function decodeUtf8(bytes: Uint8Array): string {
  * The query of a request: every parameter known, given once, correctly encoded. Whole numbers are converted
  * where the schema asks for them.
  *
- * @param search what follows the question mark
+ * @param search what follows the question mark. A member of a parameter that is an object is given as `name[member]`
+ * @param withheld parameters of the schema that the config does not switch on
  * @throws AppError `unknown_parameter`, `invalid_request` with the parameter's name
  */
-export function readQuery(search: string, schema: TObject): Record<string, unknown> {
+export function readQuery(
+  search: string,
+  schema: TObject,
+  withheld: readonly string[] = [],
+): Record<string, unknown> {
   if (search.length > MAX_QUERY_CHARACTERS) {
     throw new AppError("invalid_request", {
       message: `The query is longer than ${MAX_QUERY_CHARACTERS} characters.`,
@@ -161,8 +166,8 @@ export function readQuery(search: string, schema: TObject): Record<string, unkno
   });
   // A null prototype, because a parameter may be called __proto__.
   const values: Record<string, unknown> = Object.create(null);
-  for (const { name } of pairs) values[name] = undefined;
-  refuseUnknown(schema, values);
+  for (const { name } of pairs) values[objectOf(name, schema) ?? name] = undefined;
+  refuseUnknown(schema, values, withheld);
   for (const { name, value } of pairs) {
     if (value === undefined) {
       throw new AppError("invalid_request", {
@@ -170,13 +175,33 @@ export function readQuery(search: string, schema: TObject): Record<string, unkno
         message: `${name} must be percent-encoded UTF-8.`,
       });
     }
-    if (values[name] !== undefined) {
+    const object = objectOf(name, schema);
+    const place = object === undefined ? values : membersIn(values, object);
+    const key = object === undefined ? name : name.slice(object.length + 1, -1);
+    if (place[key] !== undefined) {
       throw new AppError("invalid_request", { detail: name, message: `${name} is given twice.` });
     }
     const isInteger = schema.properties[name]?.type === "integer";
-    values[name] = isInteger && /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value;
+    place[key] = isInteger && /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value;
   }
   return validateKnown(schema, { ...values }) as Record<string, unknown>;
+}
+
+/** The parameter that is an object and of which a name such as `metadata[agent]` gives a member. */
+function objectOf(name: string, schema: TObject): string | undefined {
+  const object = name.endsWith("]") ? name.slice(0, Math.max(0, name.indexOf("["))) : "";
+  return schema.properties[object]?.type === "object" ? object : undefined;
+}
+
+function membersIn(values: Record<string, unknown>, object: string): Record<string, unknown> {
+  const known = values[object];
+  if (typeof known === "object" && known !== null) return known as Record<string, unknown>;
+  if (known !== undefined) {
+    throw new AppError("invalid_request", { detail: object, message: `${object} is given twice.` });
+  }
+  const members: Record<string, unknown> = Object.create(null);
+  values[object] = members;
+  return members;
 }
 
 /** `application/x-www-form-urlencoded` text; undefined for broken percent-encoding or UTF-8. */

@@ -1,24 +1,85 @@
 import { Type } from "@sinclair/typebox";
 import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
+import { type Metadata, metadataFault } from "../../domain/metadata.ts";
 import type { DiarizationRequest, TranscriptionRequest } from "../../domain/transcription.ts";
 import { inspectJson } from "../../lib/strict-json.ts";
 import { checkValue } from "./parse.ts";
-import { type AudioForm, Diarization, type TranscriptionCreate, WRITTEN_FORM_FIELDS } from "./schemas.ts";
+import {
+  type AudioForm,
+  Diarization,
+  METADATA_FIELD,
+  Metadata as MetadataSchema,
+  type TranscriptionCreate,
+  WRITTEN_FORM_FIELDS,
+} from "./schemas.ts";
 
 /** Returns the fields of a request that the config does not switch on (docs/decisions/extensions.md). */
 export function withheldFields({ capabilities }: Config): readonly string[] {
-  return capabilities.written_form ? [] : WRITTEN_FORM_FIELDS;
+  return [
+    ...(capabilities.written_form ? [] : WRITTEN_FORM_FIELDS),
+    ...(capabilities.metadata ? [] : [METADATA_FIELD]),
+  ];
+}
+
+/** Returns those fields of requests that the config switches on. */
+export function ownFields(config: Config): ReadonlySet<string> {
+  const withheld = withheldFields(config);
+  return new Set([...WRITTEN_FORM_FIELDS, METADATA_FIELD].filter((name) => !withheld.includes(name)));
 }
 
 /** The request of the asynchronous endpoint, defaults filled in (docs/interface.md section 4.1). */
 export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
-  return withDefaults(body, diarizationOf(body.diarization));
+  return withDefaults(body, diarizationOf(body.diarization), metadataOf(body.metadata));
 }
 
-/** The request of the synchronous endpoint, defaults filled in (docs/decisions/limits.md, "Synchronous requests"). */
-export function requestOfForm(fields: AudioForm): TranscriptionRequest {
-  return withDefaults(fields, diarizationOf(readField(fields.diarization)));
+/**
+ * The request of the synchronous endpoint, defaults filled in (docs/decisions/limits.md, "Synchronous requests").
+ *
+ * @param metadata as `metadataOfForm` returns it
+ */
+export function requestOfForm(fields: AudioForm, metadata?: Metadata): TranscriptionRequest {
+  return withDefaults(fields, diarizationOf(readField(fields.diarization)), metadata);
+}
+
+/** The name of a form's field that gives one member of the metadata, such as `metadata[agent]`. */
+const MEMBER = /^metadata\[(.*)\]$/s;
+
+/** Returns the field to which the part of a form belongs: `metadata` for `metadata[agent]`, else its own name. */
+export const fieldOfPart = (name: string): string => (MEMBER.test(name) ? METADATA_FIELD : name);
+
+/**
+ * Reads the metadata of a form: JSON in `metadata`, and fields such as `metadata[agent]`, as OpenAI's clients write objects.
+ *
+ * @throws AppError `invalid_request` with the name of what does not fit
+ */
+export function metadataOfForm(fields: ReadonlyMap<string, string>): Metadata | undefined {
+  const json = fields.get(METADATA_FIELD);
+  const members = [...fields].flatMap(([field, value]): [string, string][] => {
+    const name = MEMBER.exec(field)?.[1];
+    return name === undefined ? [] : [[name, value]];
+  });
+  const whole = json === undefined ? {} : readObject(json);
+  const repeated = members.find(([name]) => Object.hasOwn(whole, name));
+  const duplicate = repeated && `${METADATA_FIELD}.${repeated[0]}`;
+  const value = Object.fromEntries([...Object.entries(whole), ...members]);
+  return metadataOf(checkValue(MetadataValue, { metadata: value }, duplicate).metadata);
+}
+
+const MetadataValue = Type.Object({ metadata: MetadataSchema });
+
+/** The metadata that a text gives as JSON. @throws AppError `invalid_request` */
+function readObject(text: string): Record<string, string> {
+  let value: unknown;
+  let duplicate: string | undefined;
+  try {
+    value = JSON.parse(text);
+    ({ duplicate } = inspectJson(text));
+  } catch {
+    // `checkValue` refuses the missing value.
+  }
+  return checkValue(MetadataValue, { metadata: value }, duplicate && `${METADATA_FIELD}.${duplicate}`)
+    .metadata;
 }
 
 /** @throws AppError `invalid_request` or `unknown_parameter`, as for the asynchronous endpoint */
@@ -36,9 +97,20 @@ function readField(text = "false"): TranscriptionCreate["diarization"] {
 
 const FieldValue = Type.Object({ diarization: Diarization });
 
+/** @throws AppError `invalid_request` with the name of a value that no metadata has; undefined: there is none */
+function metadataOf(metadata: Metadata | undefined): Metadata | undefined {
+  // No metadata is the same request as empty metadata.
+  if (metadata === undefined || Object.keys(metadata).length === 0) return undefined;
+  const fault = metadataFault(metadata);
+  if (!fault) return metadata;
+  const detail = fault.name === "" ? METADATA_FIELD : `${METADATA_FIELD}.${fault.name}`;
+  throw new AppError("invalid_request", { detail, message: `${detail} ${fault.is}.` });
+}
+
 function withDefaults(
-  values: Omit<AudioForm, "file" | "diarization">,
+  values: Omit<AudioForm, "file" | "diarization" | "metadata">,
   diarization: DiarizationRequest | undefined,
+  metadata: Metadata | undefined,
 ): TranscriptionRequest {
   return {
     language: values.language,
@@ -48,6 +120,7 @@ function withDefaults(
     ...(values.numerals === "written" ? { numerals: values.numerals } : {}),
     ...(values.script === undefined || values.script === "native" ? {} : { script: values.script }),
     ...(diarization === undefined ? {} : { diarization }),
+    ...(metadata === undefined ? {} : { metadata }),
   };
 }
 

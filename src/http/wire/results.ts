@@ -4,7 +4,7 @@ import { SUBTITLE_LIMITS, type SubtitleLimits } from "../../domain/subtitles.ts"
 import { inSlices, nextTurn } from "../../lib/in-slices.ts";
 import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
 import { type Format, resultBody, segmentBody, type TextOptions, textPieces } from "../../pipeline/render.ts";
-import type { TranscriptionRow } from "../../store/transcriptions.ts";
+import { resultInfoOf, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { choose } from "./accept.ts";
 import type { ResultQuery, TranscriptionResult } from "./schemas.ts";
 
@@ -120,8 +120,8 @@ export async function resultResponse(found: Found, wanted: WantedResult): Promis
 
 /** docs/interface.md section 2.3 and docs/decisions/transcriptions.md, "Result". A recording of a day has 100,000 words. */
 async function toResponse({ transcription, result }: Found): Promise<TranscriptionResult> {
-  const { id, modelId: model, modelVersion: version, mode, timestamps } = transcription;
-  const body = resultBody({ id, model, version, mode, timestamps }, { ...result, segments: [] });
+  const { timestamps } = transcription;
+  const body = resultBody(resultInfoOf(transcription), { ...result, segments: [] });
   const segments = await inSlices(result.segments, (slice) =>
     slice.map((segment) => segmentBody(segment, timestamps)),
   );

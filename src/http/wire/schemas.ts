@@ -1,6 +1,7 @@
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { CAPABILITIES } from "../../domain/capability.ts";
 import { ERROR_CODES } from "../../domain/errors.ts";
+import { MAX_METADATA_KEYS, MAX_METADATA_VALUE, METADATA_NAME_PATTERN } from "../../domain/metadata.ts";
 import { GAP_REASONS, WARNINGS } from "../../domain/result.ts";
 import { SUBTITLE_BOUNDS } from "../../domain/subtitles.ts";
 import {
@@ -132,6 +133,19 @@ const script = Type.String({
 });
 /** Fields of requests that exist only where the config switches them on. */
 export const WRITTEN_FORM_FIELDS = ["numerals", "script"] as const;
+export const METADATA_FIELD = "metadata";
+export const Metadata = Type.Record(
+  Type.String({ pattern: METADATA_NAME_PATTERN }),
+  Type.String({ maxLength: MAX_METADATA_VALUE }),
+  {
+    title: "Metadata",
+    additionalProperties: false,
+    maxProperties: MAX_METADATA_KEYS,
+    examples: [{ agent: "12", caller: "9820012345" }],
+    description:
+      "What you note of it: at most 16 texts of 500 characters by names of 40 letters, digits, `_` and `-`. It is deleted with the transcript. Only with `capabilities.metadata`.",
+  },
+);
 const modelId = Type.String({
   minLength: 1,
   maxLength: 128,
@@ -169,6 +183,7 @@ export const TranscriptionCreate = closed(
     channel_mode: Type.Optional(ChannelMode),
     numerals: Type.Optional(Numerals),
     script: Type.Optional(script),
+    metadata: Type.Optional(Metadata),
     webhook_endpoint_id: Type.Optional(
       identifier("Endpoint that receives the event of the end.", ENDPOINT_ID),
     ),
@@ -200,6 +215,13 @@ export const DiarizationField = Type.String({
     "Label segments by speaker: `true`, `false`, or as JSON the object with the number of speakers or its bounds.",
 });
 
+export const MetadataField = Type.String({
+  title: "MetadataField",
+  examples: ['{"agent": "12"}'],
+  description:
+    "`metadata` as JSON. Fields such as `metadata[agent]` say the same. Only with `capabilities.metadata`.",
+});
+
 export const AudioForm = closed(
   {
     file: Type.String({
@@ -215,6 +237,7 @@ export const AudioForm = closed(
     channel_mode: Type.Optional(ChannelMode),
     numerals: Type.Optional(Numerals),
     script: Type.Optional(script),
+    metadata: Type.Optional(MetadataField),
     model: Type.Optional(modelId),
   },
   {
@@ -261,6 +284,7 @@ export const Transcription = closed(
       closed({ code: oneOf(ERROR_CODES), message: Type.String() }, { description: "Why it failed." }),
     ),
     content_deleted_at: Type.Optional(timestamp("When the recording and its transcript were deleted.")),
+    metadata: Type.Optional(Metadata),
     duration_seconds: Type.Optional(seconds("Length of the recording.")),
     progress: Type.Optional(
       Type.Number({ minimum: 0, maximum: 1, description: "Share of the audio that is done." }),
@@ -444,6 +468,7 @@ export const TranscriptionResult = closed(
     version: Type.String(),
     status: oneOf(["completed", "partial"]),
     mode: oneOf(MODES),
+    metadata: Type.Optional(Metadata),
     duration_seconds: seconds("Length of the recording."),
     channels: Type.Integer({ minimum: 1, description: "Channels of the recording." }),
     languages: Type.Array(Type.String(), { description: "Codes found in the segments." }),
@@ -569,6 +594,7 @@ export const TranscriptionListQuery = closed({
   state: Type.Optional(
     Type.String({ minLength: 1, description: "States, separated by commas, such as `completed,partial`." }),
   ),
+  metadata: Type.Optional(Metadata),
 });
 export type TranscriptionListQuery = Static<typeof TranscriptionListQuery>;
 

@@ -113,6 +113,11 @@ function wordsFor({ type, schema }: ValueError): string {
       return `must match ${schema.pattern}`;
     case ValueErrorType.ArrayMaxItems:
       return `must have at most ${schema.maxItems} ${schema.maxItems === 1 ? "value" : "values"}`;
+    case ValueErrorType.ObjectMaxProperties:
+      return `must have at most ${schema.maxProperties} names`;
+    // Only of objects that name no fields: those of others are unknown parameters.
+    case ValueErrorType.ObjectAdditionalProperties:
+      return `is not a name: it must match ${Object.keys(schema.patternProperties ?? {})[0]}`;
     case ValueErrorType.ArrayUniqueItems:
       return "must not have a value twice";
     default:
@@ -130,7 +135,8 @@ function wordsForSchema(schema: TSchema): string {
     case "integer":
       return "a whole number";
     case "object": {
-      const names = Object.keys((schema as TObject).properties);
+      const names = Object.keys((schema as Partial<TObject>).properties ?? {});
+      if (names.length === 0) return "an object with texts by names";
       return `an object with ${names.join(" and ")}`;
     }
     case "array":

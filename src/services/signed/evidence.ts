@@ -75,6 +75,8 @@ const EVIDENCE = Type.Object({
     /** Left out: numbers as they were said, and the script of the language. */
     numerals: Type.Optional(oneOf(["written"])),
     script: Type.Optional(Text),
+    /** What the client noted of it; left out: nothing. */
+    metadata: Type.Optional(Type.Record(Text, Text)),
     diarization: OrNull(Type.Object({ min_speakers: OrNull(Speakers), max_speakers: OrNull(Speakers) })),
   }),
   engine: Type.Object({

@@ -3,6 +3,7 @@ import type { Caller } from "../../domain/api-key.ts";
 import type { Capability } from "../../domain/capability.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
+import { sortedMetadata } from "../../domain/metadata.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { Owner } from "../../domain/ownership.ts";
 import { billedMsOf, type Submission, type TranscriptionRequest } from "../../domain/transcription.ts";
@@ -96,9 +97,11 @@ export function hashRequest({
   const { numerals, script } = request;
   // Requests without them keep the hash that earlier versions stored.
   const form = numerals === undefined && script === undefined ? [] : [numerals ?? null, script ?? null];
+  const metadata = request.metadata === undefined ? [] : [{ metadata: sortedMetadata(request.metadata) }];
   const values = [
     ...[audio, language, mode, timestamps, channelMode, speakers, webhookEndpointId ?? null],
     ...form,
+    ...metadata,
   ];
   return `${sha256Hex(JSON.stringify(values))} ${model.id} ${isModelNamed ? "named" : "default"}`;
 }
@@ -283,12 +286,14 @@ function requestColumns(request: TranscriptionRequest) {
     channelMode: request.channelMode,
     numerals: request.numerals ?? null,
     script: request.script ?? null,
+    ...(request.metadata === undefined ? {} : { metadata: request.metadata }),
   };
 }
 
 /** Returns the request that a row was accepted with. */
 export function requestOf(row: TranscriptionRow): TranscriptionRequest {
-  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers, numerals, script } = row;
+  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers, numerals, script, metadata } =
+    row;
   const diarization = {
     ...(minSpeakers === null ? {} : { minSpeakers }),
     ...(maxSpeakers === null ? {} : { maxSpeakers }),
@@ -298,6 +303,7 @@ export function requestOf(row: TranscriptionRow): TranscriptionRequest {
     ...(row.diarization ? { diarization } : {}),
     ...(numerals === null ? {} : { numerals }),
     ...(script === null ? {} : { script }),
+    ...(metadata === null ? {} : { metadata }),
   };
 }
 

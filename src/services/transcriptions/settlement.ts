@@ -98,7 +98,9 @@ export function settleTranscription(
   if (row.webhookEndpointId !== null && findEndpoint(tx, row.webhookEndpointId)) {
     const error =
       row.errorCode === null ? {} : { error: { code: row.errorCode, message: row.errorMessage ?? "" } };
-    insertEvent(tx, { transcription: { id, state, ...error }, endpointId: row.webhookEndpointId, nowMs });
+    const metadata = row.metadata === null ? {} : { metadata: row.metadata };
+    const transcription = { id, state, ...error, ...metadata };
+    insertEvent(tx, { transcription, endpointId: row.webhookEndpointId, nowMs });
   }
   return row;
 }

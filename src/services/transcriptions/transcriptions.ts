@@ -1,5 +1,6 @@
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
+import type { Metadata } from "../../domain/metadata.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import { requireOwned } from "../../domain/ownership.ts";
 import type { TranscriptionResult, Warning } from "../../domain/result.ts";
@@ -18,6 +19,7 @@ import {
   findTranscription,
   listQueuePositions,
   listTranscriptions,
+  listWithMetadata,
   moveTranscription,
   type TranscriptionRow,
 } from "../../store/transcriptions.ts";
@@ -51,7 +53,13 @@ export type TranscriptionListener = {
 };
 
 export type TranscriptionPage = { data: TranscriptionRow[]; next: string | null };
-export type TranscriptionQuery = { limit: number; after?: string; states?: readonly TranscriptionState[] };
+export type TranscriptionQuery = {
+  limit: number;
+  after?: string;
+  states?: readonly TranscriptionState[];
+  /** All of it must be noted of a transcription. */
+  metadata?: Metadata;
+};
 export type MoveChange = { startedAt?: number; audioWarnings?: Warning[] };
 
 /**
@@ -96,7 +104,8 @@ export type TranscriptionService = {
   /** Returns a transcription of the caller's project. */
   get(caller: Caller, id: string): TranscriptionRow;
   /**
-   * Lists a page of the caller's project, newest first.
+   * Lists a page of the caller's project, newest first. With `metadata` a page may be shorter than its limit although
+   * `next` leads to more.
    *
    * @throws AppError `invalid_request` (detail `after`) when `after` is not a transcription of this project
    */
@@ -233,6 +242,11 @@ function listPage(store: Store, caller: Caller, query: TranscriptionQuery): Tran
       message: "`after` must be the ID of a transcription of this project.",
       detail: "after",
     });
+  }
+  const { metadata } = query;
+  if (metadata !== undefined && Object.keys(metadata).length > 0) {
+    const { rows, next } = listWithMetadata(store, { ...query, projectId, metadata });
+    return { data: rows, next };
   }
   const rows = listTranscriptions(store, { ...query, projectId, limit: query.limit + 1 });
   const data = rows.slice(0, query.limit);

@@ -20,6 +20,7 @@ import projectLanguage from "./0021_project_language.sql" with { type: "text" };
 import readings from "./0022_readings.sql" with { type: "text" };
 import chunkDoubts from "./0023_chunk_doubts.sql" with { type: "text" };
 import writtenForm from "./0024_written_form.sql" with { type: "text" };
+import metadata from "./0025_metadata.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -45,4 +46,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0022_readings", sql: readings },
   { name: "0023_chunk_doubts", sql: chunkDoubts },
   { name: "0024_written_form", sql: writtenForm },
+  { name: "0025_metadata", sql: metadata },
 ];
