@@ -282,6 +282,43 @@ export function listAllTranscriptions(store: Store, query: AdminQuery): Transcri
     .all();
 }
 
+/** Lists transcriptions of all projects that have all of some metadata, newest first, for an admin. */
+export function listAllWithMetadata(
+  store: Store,
+  query: Omit<AdminQuery, "uploadId"> & { metadata: Metadata },
+): TranscriptionRow[] {
+  const { organizationId, projectId } = query;
+  const owners = store
+    .select({ id: projects.id })
+    .from(projects)
+    .where(
+      and(
+        organizationId === undefined ? undefined : eq(projects.organizationId, organizationId),
+        projectId === undefined ? undefined : eq(projects.id, projectId),
+      ),
+    )
+    .all();
+  return owners
+    .flatMap(({ id }) => listPages(store, { ...query, projectId: id }))
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, query.limit);
+}
+
+/** Reads pages of `listWithMetadata` until they have enough, or are older than `sinceMs`. */
+function listPages(
+  store: Store,
+  { sinceMs, ...query }: ListQuery & { metadata: Metadata; sinceMs?: number },
+): TranscriptionRow[] {
+  const oldest = sinceMs === undefined ? "" : firstIdAt("transcription", sinceMs);
+  const found: TranscriptionRow[] = [];
+  for (let from: { after?: string } = {}; ; ) {
+    const { rows, next } = listWithMetadata(store, { ...query, ...from });
+    found.push(...rows.filter(({ id }) => id >= oldest));
+    if (next === null || next < oldest || found.length >= query.limit) return found;
+    from = { after: next };
+  }
+}
+
 /** Lists the transcriptions that were started in the place of another one, oldest first. */
 export function listRetries(store: Store, ofId: string): TranscriptionRow[] {
   return store

@@ -1,10 +1,12 @@
 import type { Command } from "commander";
+import type { Metadata } from "../../domain/metadata.ts";
 import { FINAL_STATES, TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
 import { toTranscription } from "../../http/console/views.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import { FORMATS, type Format, renderResult, type TextOptions } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { registerMakeEvidence } from "../appliance/evidence.ts";
+import { metadataPair } from "../frame/arguments.ts";
 import { readFormat } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import {
@@ -53,22 +55,31 @@ export function registerTranscriptions(program: Command, context: CliContext): v
     });
 }
 
-type ListOptions = ListFilterOptions & { state?: TranscriptionState[]; failed?: true; json?: true };
+type ListOptions = ListFilterOptions & {
+  state?: TranscriptionState[];
+  failed?: true;
+  metadata?: Metadata;
+  json?: true;
+};
 
 function registerList(transcriptions: Command, context: CliContext): void {
   const list = withOwnerOptions(transcriptions.command("list").description("newest first"))
     .option("--state <states>", "comma-separated states", readStates)
-    .option("--failed", "the same as --state failed,partial");
+    .option("--failed", "the same as --state failed,partial")
+    .option("--metadata <name=value>", "with this in its metadata; may be given again", metadataPair);
   withRangeOptions(list, "accepted")
     .option("--json", "print JSON")
     .action(async (options: ListOptions) => {
       if (options.failed && options.state !== undefined)
         throw new CommandError("usage", "--failed and --state exclude each other");
       const { database } = await context.openServices();
-      const { listAllTranscriptions } = await import("../../store/transcriptions.ts");
+      const { listAllTranscriptions, listAllWithMetadata } = await import("../../store/transcriptions.ts");
       const states = options.failed ? (["failed", "partial"] as const) : options.state;
       const filter = await filterOf(options, states, context);
-      const rows = listAllTranscriptions(database.store, filter);
+      const { metadata } = options;
+      const rows = metadata
+        ? listAllWithMetadata(database.store, { ...filter, metadata })
+        : listAllTranscriptions(database.store, filter);
       if (options.json) return context.printJson(rows.map(toTranscription));
       const cells = rows.map((row) => [
         row.id,
@@ -121,13 +132,20 @@ function registerShow(transcriptions: Command, context: CliContext): void {
       const { error, object: _, ...fields } = toTranscription(row);
       context.io.out(
         renderFields([
-          ...Object.entries(fields).map(
-            ([name, value]) => [name, value === null ? null : String(value)] as const,
-          ),
+          ...Object.entries(fields).map(([name, value]) => [name, textOfField(value)] as const),
           ["error", error && `${error.code}: ${error.message}`],
         ]) + renderStory(story),
       );
     });
+}
+
+/** Metadata is written as `--metadata` takes it. */
+function textOfField(value: unknown): string | null {
+  if (value === null) return null;
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value)
+    .map(([name, one]) => `${name}=${one}`)
+    .join(", ");
 }
 
 function registerRetry(transcriptions: Command, context: CliContext): void {

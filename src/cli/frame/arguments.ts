@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "commander";
+import { type Metadata, metadataFault } from "../../domain/metadata.ts";
 import { ID_PREFIXES, type IdKind, isId } from "../../lib/ids.ts";
 import { dayIn, nextMidnightIn } from "../../lib/time.ts";
 
@@ -33,6 +34,19 @@ export function identifier(kind: IdKind): (text: string) => string {
     if (isId(kind, text)) return text;
     throw new InvalidArgumentError(`It is an ID that begins with ${ID_PREFIXES[kind]}_.`);
   };
+}
+
+/** Parses `name=value`, and adds it to what the option gave before. */
+export function metadataPair(text: string, before: Metadata = {}): Metadata {
+  const at = text.indexOf("=");
+  if (at < 0) throw new InvalidArgumentError("It is a name, an equals sign and a value, such as agent=12.");
+  const name = text.slice(0, at);
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
+  const metadata = Object.fromEntries([...Object.entries(before), [name, text.slice(at + 1)]]);
+  const fault = metadataFault(metadata);
+  if (fault)
+    throw new InvalidArgumentError(`${fault.name === "" ? "It" : JSON.stringify(fault.name)} ${fault.is}.`);
+  return metadata;
 }
 
 const UNIT_MS: Record<string, number> = {

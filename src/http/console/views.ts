@@ -209,6 +209,7 @@ export function toTranscription(row: TranscriptionRow): AdminTranscription {
     timestamps: row.timestamps,
     numerals: row.numerals ?? "spoken",
     script: row.script ?? "native",
+    ...(row.metadata === null ? {} : { metadata: row.metadata }),
     diarization: row.diarization,
     channel_mode: row.channelMode,
     duration_seconds: toSeconds(row.durationMs),

@@ -444,6 +444,8 @@ export const AdminTranscription = closed({
   numerals: oneOf(NUMERALS),
   /** `native`, or the code of another script. */
   script: text,
+  /** Left out: none. */
+  metadata: Type.Optional(Type.Record(Type.String(), Type.String())),
   diarization: Type.Boolean(),
   channel_mode: oneOf(CHANNEL_MODES),
   duration_seconds: number,

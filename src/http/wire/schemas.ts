@@ -1091,6 +1091,7 @@ export const WebhookEvent = closed(
       id: identifier("Identifier of the transcription.", TRANSCRIPTION_ID),
       state: oneOf(FINAL_STATES),
       error: Type.Optional(closed({ code: oneOf(ERROR_CODES), message: Type.String() })),
+      metadata: Type.Optional(Metadata),
     }),
   },
   {

@@ -6,7 +6,7 @@ import { CHANNEL_MODES, MODES, TIMESTAMPS } from "../../domain/transcription.ts"
 
 /**
  * Evidence says from which recording, and with what, a transcript was made. It has hashes of recording and transcript,
- * but nothing of their content.
+ * but nothing of their content. The request's metadata is in it.
  */
 
 /** What a signed document says is printed on terminals, so it has no control characters. */
