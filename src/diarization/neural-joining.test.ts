@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { randomFrom } from "../testing/makers/voices.ts";
 import { compareClusters, joinClusters } from "./neural-joining.ts";
-import { clustersOf, product } from "./neural-linkage.ts";
+import { clustersOf, product, unitOf } from "./neural-linkage.ts";
 import { growVoiceTree } from "./neural-voices.ts";
 
 const noYield = async () => undefined;
@@ -15,9 +15,11 @@ async function treeOf(directions: number, voices: number, spread: number) {
     window,
     speaker: 0,
     aloneMs: 3_000,
-    embedding: Float32Array.from(
-      { length: 12 },
-      (_number, axis) => (axis === window % directions ? 1 : 0) + spread * (random() - 0.5),
+    unit: unitOf(
+      Float32Array.from(
+        { length: 12 },
+        (_number, axis) => (axis === window % directions ? 1 : 0) + spread * (random() - 0.5),
+      ),
     ),
   }));
   return growVoiceTree(WINDOW, { voices: heard, shiftSamples: SHIFT_SAMPLES }, 1, noYield);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { randomFrom } from "../testing/makers/voices.ts";
+import { unitOf } from "./neural-linkage.ts";
 import { allotPeople, choosePeople } from "./neural-number.ts";
 import { growVoiceTree } from "./neural-voices.ts";
 import type { HeardVoice } from "./neural-windows.ts";
@@ -41,7 +42,7 @@ function voicesOf({ windows, aloneMs = () => 4_000, spread = 0.3, alike = 0, ...
           (axis === 0 && person === 3 ? likeFirst : 0) +
           spread * (random() - 0.5),
       );
-      voices.push({ window, speaker, aloneMs: aloneMs(person), embedding });
+      voices.push({ window, speaker, aloneMs: aloneMs(person), unit: unitOf(embedding) });
       truth.push(person);
     }
   return { track: { voices, shiftSamples }, truth };

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { unitOf } from "./neural-linkage.ts";
 import { sharedVector } from "./neural-sharing.ts";
 
 const FRAMES = 400;
@@ -25,7 +26,7 @@ type Other = [window: number, speaker: number, embedding: Float32Array | undefin
 
 function shared(windows: Uint8Array[], others: readonly Other[]) {
   const described = others.map(([window, speaker, embedding = new Float32Array()]) => ({
-    ...{ window, speaker, aloneMs: 1_000, embedding },
+    ...{ window, speaker, aloneMs: 1_000, unit: unitOf(embedding) },
   }));
   const track = { windows, shiftSamples: SHIFT_SAMPLES };
   return sharedVector({ window: 1, speaker: 0, aloneMs: 1_000 }, described, track, FRAME);

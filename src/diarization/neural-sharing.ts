@@ -1,5 +1,5 @@
 import type { AloneVoice } from "./neural-alone.ts";
-import { product, unitOf } from "./neural-linkage.ts";
+import { product } from "./neural-linkage.ts";
 import type { SegmentationInfo } from "./neural-models.ts";
 
 /** The windows of a track: the speakers of each frame as bits, and samples between the beginnings of two windows. */
@@ -30,7 +30,7 @@ export function firstFrameOf(
  */
 export function sharedVector(
   voice: AloneVoice,
-  others: readonly (AloneVoice & { embedding: Float32Array })[],
+  others: readonly (AloneVoice & { unit: Float32Array })[],
   track: SharedWindows,
   info: Pick<SegmentationInfo, "frameSamples">,
 ): Float32Array | undefined {
@@ -45,7 +45,7 @@ export function sharedVector(
     for (let frame = Math.max(0, -shift); frame < Math.min(its.length, theirs.length - shift); frame++) {
       if (its[frame] === 1 << voice.speaker && theirs[frame + shift] === 1 << other.speaker) both++;
     }
-    if (both >= LEAST_SHARED_FRAMES) found.push({ unit: unitOf(other.embedding), both });
+    if (both >= LEAST_SHARED_FRAMES) found.push({ unit: other.unit, both });
   }
   const shared = found.reduce((frames, { both }) => frames + both, 0);
   const isOne = found.every(({ unit }) => found.every((other) => 1 - product(unit, other.unit) < MOST_APART));

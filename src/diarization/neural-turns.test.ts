@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import type { SegmentationInfo } from "./neural-models.ts";
 import { turnsOf, turnsOfWindow } from "./neural-turns.ts";
@@ -22,7 +23,7 @@ function heard(frames: readonly number[]): HeardTrack {
     Uint8Array.from({ length: WINDOW_FRAMES }, (_, frame) => frames[window * SHIFT_FRAMES + frame] ?? 0),
   );
   const voices = windows.flatMap((_, window) =>
-    [0, 1, 2].map((speaker) => ({ window, speaker, aloneMs: 0, embedding: new Float32Array() })),
+    [0, 1, 2].map((speaker) => ({ window, speaker, aloneMs: 0, unit: new Float32Array() })),
   );
   return { samples, shiftSamples: SHIFT_FRAMES * 160, windows, voices };
 }
@@ -71,4 +72,14 @@ describe("turns", () => {
     expect(turns({ ...heard(span(1, 300)), voices: [] }, [])).toEqual([]);
     expect(turns(heard(span(0, 300)))).toEqual([]);
   });
+
+  test("of an hour are made without memory for each frame", () => {
+    const talk = [...span(1, 150), ...span(3, 20), ...span(2, 130), ...span(0, 60)];
+    const track = heard(Array.from({ length: 1_000 }, () => talk).flat());
+    Bun.gc(true);
+    const before = heapStats().heapCapacity;
+    expect(turns(track)).toHaveLength(2_000);
+    // With an array for each frame it grew by 100 MB.
+    expect(heapStats().heapCapacity - before).toBeLessThan(30e6);
+  }, 30_000);
 });

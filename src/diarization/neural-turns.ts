@@ -18,25 +18,22 @@ const MIN_DURATION_OFF_MS = 500;
 export function turnsOf(info: SegmentationInfo, track: HeardTrack, people: Int32Array): SpeakerTurn[] {
   const recorder = turnRecorder(info);
   if (track.voices.length === 0) return [];
-  const personOf = peopleByWindow(track, people);
+  const ballot = openBallot(people.reduce((most, person) => Math.max(most, person + 1), 0));
+  const personOf = peopleByWindow(info, track, people);
   const { first, end } = frameRange(info, track);
-  const count = people.reduce((most, person) => Math.max(most, person + 1), 0);
-  const votes = new Map<number, number>();
   const frames = lengthInFrames(info, track);
+  // An hour has 200,000 frames: arrays for each of them would be hundreds of megabytes, so there are some for a change.
+  let before: number[] = [];
   for (let frame = 0, from = 0; frame < frames; frame++) {
     while (from < track.windows.length && end(from) <= frame) from++;
-    votes.clear();
-    let windows = 0;
-    let speakers = 0;
+    ballot.begin();
     for (let window = from; window < track.windows.length && first(window) <= frame; window++) {
-      const found = speakersIn(track.windows[window]?.[frame - first(window)] ?? 0);
-      windows++;
-      speakers += found.length;
-      const here = found.map((speaker) => personOf[window]?.[speaker] ?? -1);
-      for (const person of new Set(here)) if (person >= 0) votes.set(person, (votes.get(person) ?? 0) + 1);
+      ballot.take(track.windows[window]?.[frame - first(window)] ?? 0, personOf, window * info.speakers);
     }
-    const talking = windows === 0 ? 0 : Math.floor(speakers / windows + 0.5);
-    recorder.take(frame, mostVoted(votes, Math.min(talking, count)));
+    const talking = ballot.elected();
+    if (areSame(talking, before)) continue;
+    before = [...talking];
+    recorder.take(frame, before);
   }
   return recorder.finish(frames);
 }
@@ -59,12 +56,15 @@ function speakersIn(bits: number): number[] {
   return speakers;
 }
 
-/** Returns for each window the person of each of its speakers, where there is one. */
-function peopleByWindow({ windows, voices }: HeardTrack, people: Int32Array): (number | undefined)[][] {
-  const byWindow: (number | undefined)[][] = windows.map(() => []);
+/** Returns the person of each speaker of each window, or −1: those of one window follow those of the one before. */
+function peopleByWindow(
+  { speakers }: Pick<SegmentationInfo, "speakers">,
+  { windows, voices }: HeardTrack,
+  people: Int32Array,
+): Int32Array {
+  const byWindow = new Int32Array(windows.length * speakers).fill(-1);
   for (const [index, { window, speaker }] of voices.entries()) {
-    const list = byWindow[window];
-    if (list) list[speaker] = people[index];
+    byWindow[window * speakers + speaker] = people[index] ?? -1;
   }
   return byWindow;
 }
@@ -85,19 +85,63 @@ function lengthInFrames(
 }
 
 /**
- * Returns the people with the most votes; of equal ones those with the lower number.
+ * Counts in each frame how many people the windows hear on average, and elects as many: those with the most votes, of
+ * equal ones the lower number. A window has one vote for a person. Its memory is used again for each frame.
  *
- * @param count at most the number of people
+ * @param people how many there are
  */
-function mostVoted(votes: ReadonlyMap<number, number>, count: number): number[] {
-  if (count === 0) return [];
-  const order = [...votes].sort(([one, its], [other, theirs]) => theirs - its || one - other);
-  const chosen = order.slice(0, count).map(([person]) => person);
-  for (let person = 0; chosen.length < count; person++) if (!votes.has(person)) chosen.push(person);
-  return chosen;
+function openBallot(people: number) {
+  const votes = new Int32Array(people);
+  // The window that voted last for each person, counted from the beginning.
+  const lastVoter = new Int32Array(people);
+  const chosen: number[] = [];
+  let [voter, windows, heard] = [0, 0, 0];
+  return {
+    /** Begins a frame. */
+    begin(): void {
+      votes.fill(0);
+      windows = 0;
+      heard = 0;
+    },
+    /** Takes what a window hears, as bits, and where its people begin in the list of all windows. */
+    take(bits: number, personOf: Int32Array, at: number): void {
+      windows++;
+      voter++;
+      for (let speaker = 0; bits >> speaker > 0; speaker++) {
+        if (((bits >> speaker) & 1) === 0) continue;
+        heard++;
+        const person = personOf[at + speaker] ?? -1;
+        if (person < 0 || lastVoter[person] === voter) continue;
+        lastVoter[person] = voter;
+        votes[person] = (votes[person] ?? 0) + 1;
+      }
+    },
+    /** Returns the people who talk, in order of their numbers. The list is the same for each frame. */
+    elected(): readonly number[] {
+      chosen.length = 0;
+      const seats = windows === 0 ? 0 : Math.min(people, Math.floor(heard / windows + 0.5));
+      while (chosen.length < seats) {
+        let most = -1;
+        for (let person = 0; person < people; person++) {
+          if (chosen.includes(person)) continue;
+          if (most < 0 || (votes[person] ?? 0) > (votes[most] ?? 0)) most = person;
+        }
+        chosen.push(most);
+      }
+      return chosen.sort(byNumber);
+    },
+  };
 }
 
-/** Takes who speaks frame by frame, and makes turns of it. */
+const byNumber = (one: number, other: number): number => one - other;
+
+function areSame(one: readonly number[], other: readonly number[]): boolean {
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false;
+  return true;
+}
+
+/** Takes who speaks from a frame on, and makes turns of it. */
 function turnRecorder({ frameSamples, fieldSamples }: SegmentationInfo) {
   const msOf = (frame: number) => ((frame * frameSamples + fieldSamples / 2) * 1000) / SAMPLE_RATE_HZ;
   const open = new Map<number, number>();

@@ -1,12 +1,5 @@
 import type { YieldToLoop } from "./diarize-tracks.ts";
-import {
-  distancesBetween,
-  type Joint,
-  linkItems,
-  type PairDistances,
-  product,
-  unitOf,
-} from "./neural-linkage.ts";
+import { distancesBetween, type Joint, linkItems, type PairDistances, product } from "./neural-linkage.ts";
 import type { SegmentationInfo } from "./neural-models.ts";
 import { type HeardTrack, SHIFT_SHARE } from "./neural-windows.ts";
 
@@ -61,7 +54,7 @@ export async function growVoiceTree(
   yieldToLoop: YieldToLoop,
   mostLinked = MOST_LINKED,
 ): Promise<VoiceTree> {
-  const units = voices.map(({ embedding }) => unitOf(embedding));
+  const units = voices.map(({ unit }) => unit);
   const aloneMs = voices.map((voice) => voice.aloneMs);
   const windows = voices.map(({ window }) => window);
   const usable = usableOf(aloneMs, Math.max(2, leastVoices));

@@ -2,11 +2,12 @@ import { type FileHandle, open } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "../native/decoder/pcm-file.ts";
 import { type AloneVoice, soundAlone, voicesAlone } from "./neural-alone.ts";
+import { unitOf } from "./neural-linkage.ts";
 import type { SegmentationInfo, SpeakerModels } from "./neural-models.ts";
 import { sharedVector } from "./neural-sharing.ts";
 
-/** A voice of a window, and the vector that describes it. */
-export type HeardVoice = AloneVoice & { embedding: Float32Array };
+/** A voice of a window, and the vector that describes it, whose length is 1. */
+export type HeardVoice = AloneVoice & { unit: Float32Array };
 
 /** What the models heard in a track. */
 export type HeardTrack = {
@@ -58,15 +59,15 @@ export async function hearTrack(
   try {
     const samples = Math.floor((await file.stat()).size / PCM_BYTES_PER_SAMPLE);
     const { count, shiftSamples, every } = windowsOf(samples, segmentation);
-    const soundOf = (window: number) => readWindow(file, window * shiftSamples, segmentation.windowSamples);
+    const readers = Array.from({ length: Math.max(1, threads) }, () => windowReader(file, segmentation));
     const describe = async ({ sound, read }: WindowSound, frames: Uint8Array, voice: AloneVoice) => {
       const alone = soundAlone(sound.subarray(0, read), frames, voice.speaker, segmentation);
       const embedding = await models.describe(alone, signal);
-      return embedding ? [{ ...voice, embedding }] : [];
+      return embedding ? [{ ...voice, unit: unitOf(embedding) }] : [];
     };
     const onFirst = (share: number) => onHeard?.(share * FIRST_PASS_SHARE);
-    const heard = await inOrder(count, threads, onFirst, async (window) => {
-      const sound = await soundOf(window);
+    const heard = await inOrder(count, readers, onFirst, async (window, read) => {
+      const sound = await read(window * shiftSamples);
       const frames = await models.segment(sound.sound, signal);
       const voices = voicesAlone(window, frames, segmentation);
       const described: HeardVoice[] = [];
@@ -76,14 +77,15 @@ export async function hearTrack(
     });
     const track = { samples, shiftSamples, windows: heard.map(({ frames }) => frames) };
     const left = heard.flatMap((window) => window.left);
-    const others = await inOrder(left.length, threads, undefined, async (index) => {
+    const others = await inOrder(left.length, readers, undefined, async (index, read) => {
       const voice = left[index];
       if (!voice) return [];
       const before = voice.window - (voice.window % every);
       const around = [before, before + every].flatMap((window) => heard[window]?.described ?? []);
-      const embedding = sharedVector(voice, around, track, segmentation);
-      if (embedding) return [{ ...voice, embedding }];
-      return describe(await soundOf(voice.window), track.windows[voice.window] ?? new Uint8Array(), voice);
+      const shared = sharedVector(voice, around, track, segmentation);
+      if (shared) return [{ ...voice, unit: unitOf(shared) }];
+      const frames = track.windows[voice.window] ?? new Uint8Array();
+      return describe(await read(voice.window * shiftSamples), frames, voice);
     });
     onHeard?.(1);
     const voices = [...heard.flatMap(({ described }) => described), ...others.flat()];
@@ -104,22 +106,22 @@ function windowsOf(samples: number, { windowSamples }: Pick<SegmentationInfo, "w
 }
 
 /**
- * Does this many pieces of work, some of them at the same time, and returns the results in order. After a failure no
- * further piece begins, and those that have begun are waited for.
+ * Does this many pieces of work, as many at the same time as there are tools, and returns the results in order. A tool is
+ * used by one piece at a time. After a failure no further piece begins, and those that have begun are waited for.
  */
-async function inOrder<Result>(
+async function inOrder<Tool, Result>(
   count: number,
-  atOnce: number,
+  tools: readonly Tool[],
   onDone: ((share: number) => void) | undefined,
-  work: (index: number) => Promise<Result>,
+  work: (index: number, tool: Tool) => Promise<Result>,
 ): Promise<Result[]> {
   const results: Result[] = [];
   let [next, done] = [0, 0];
-  const runner = async () => {
+  const run = async (tool: Tool) => {
     while (next < count) {
       const index = next++;
       try {
-        results[index] = await work(index);
+        results[index] = await work(index, tool);
       } catch (error) {
         next = count;
         throw error;
@@ -127,18 +129,25 @@ async function inOrder<Result>(
       onDone?.(++done / count);
     }
   };
-  const runners = await Promise.allSettled(Array.from({ length: Math.max(1, atOnce) }, runner));
-  for (const outcome of runners) if (outcome.status === "rejected") throw outcome.reason;
+  const outcomes = await Promise.allSettled(tools.map(run));
+  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   return results;
 }
 
 /** The sound of a window, with silence after the end of the file, and how many samples are of the file. */
 type WindowSound = { sound: Float32Array; read: number };
 
-async function readWindow(file: FileHandle, start: number, length: number): Promise<WindowSound> {
-  const pcm = new Int16Array(length);
-  const read = await readPcm(file, pcm, start);
-  const sound = new Float32Array(length);
-  scalePcm(pcm.subarray(0, read), sound, 0);
-  return { sound, read };
+/**
+ * Returns a function that reads the window which begins at a sample. Each window is read into the same memory, which it
+ * has until the next one is read: a recording of hours would leave gigabytes to be collected.
+ */
+function windowReader(file: FileHandle, { windowSamples }: Pick<SegmentationInfo, "windowSamples">) {
+  const pcm = new Int16Array(windowSamples);
+  const sound = new Float32Array(windowSamples);
+  return async (start: number): Promise<WindowSound> => {
+    const read = await readPcm(file, pcm, start);
+    scalePcm(pcm.subarray(0, read), sound, 0);
+    sound.fill(0, read);
+    return { sound, read };
+  };
 }
