@@ -8,6 +8,7 @@ import { FAMILIES } from "../../src/families/families.ts";
 import { extractNativeFiles } from "../../src/native/native-files.ts";
 import { engineOptions } from "../../src/testing/kits/test-config.ts";
 import { median } from "./median.ts";
+import { addErrors, describe, type Errors, samplesOf, type Timed } from "./whisper-words/errors.ts";
 
 /**
  * Measures how exact the times of words are that Whisper models give, and what they cost.
@@ -19,9 +20,6 @@ import { median } from "./median.ts";
  * from `--speech`). A word that was recognized is compared with the one at its place in the text. With `--reference`, the Python
  * package faster-whisper recognizes the same recordings. PYTHON needs numpy, and faster-whisper for the latter.
  */
-
-type Timed = { text: string; start?: number; end?: number };
-type Errors = { starts: number[]; ends: number[]; said: number };
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -40,16 +38,6 @@ const [folder] = positionals;
 if (folder === undefined || values.model === undefined)
   throw new Error("usage: whisper-words.ts FOLDER --model WEIGHTS");
 const SCRIPTS = join(import.meta.dirname, "whisper-words");
-const LIMIT_MS = 200;
-
-/** A recording of 16-bit mono PCM behind a head of 44 bytes. */
-function samplesOf(path: string): Float32Array {
-  const bytes = readFileSync(path);
-  return Float32Array.from(
-    { length: (bytes.length - 44) / 2 },
-    (_, i) => bytes.readInt16LE(44 + 2 * i) / 32768,
-  );
-}
 
 async function python(script: string, args: string[]): Promise<string> {
   const child = Bun.spawn([values.python, join(SCRIPTS, script), ...args], { stderr: "inherit" });
@@ -58,60 +46,11 @@ async function python(script: string, args: string[]): Promise<string> {
   return out;
 }
 
-const plain = (text: string) => text.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, "");
-
-/** Returns pairs of words that are the same in both texts, by the fewest edits. */
-function pairsOf(said: readonly Timed[], heard: readonly Timed[]): [Timed, Timed][] {
-  const width = heard.length + 1;
-  const cost = new Int32Array((said.length + 1) * width);
-  const at = (i: number, j: number) => cost[i * width + j] ?? 0;
-  const isSame = (i: number, j: number) => plain(said[i - 1]?.text ?? "") === plain(heard[j - 1]?.text ?? "");
-  for (let i = 0; i <= said.length; i++)
-    for (let j = 0; j < width; j++) {
-      if (i === 0 || j === 0) cost[i * width + j] = i + j;
-      else
-        cost[i * width + j] = Math.min(
-          at(i - 1, j) + 1,
-          at(i, j - 1) + 1,
-          at(i - 1, j - 1) + (isSame(i, j) ? 0 : 2),
-        );
-    }
-  const pairs: [Timed, Timed][] = [];
-  for (let i = said.length, j = heard.length; i > 0 && j > 0; ) {
-    if (isSame(i, j) && at(i, j) === at(i - 1, j - 1)) {
-      pairs.push([said[i - 1] as Timed, heard[j - 1] as Timed]);
-      i--;
-      j--;
-    } else if (at(i, j) === at(i - 1, j) + 1) i--;
-    else j--;
-  }
-  return pairs;
-}
-
-function addErrors(errors: Errors, said: readonly Timed[], heard: readonly Timed[]): void {
-  errors.said += said.length;
-  for (const [one, other] of pairsOf(said, heard)) {
-    if (one.start !== undefined && other.start !== undefined)
-      errors.starts.push((other.start - one.start) * 1000);
-    if (one.end !== undefined && other.end !== undefined) errors.ends.push((other.end - one.end) * 1000);
-  }
-}
-
-function describe({ starts, ends, said }: Errors): string {
-  const sizes = (of: number[]) => of.map(Math.abs).toSorted((a, b) => a - b);
-  const part = (of: number[], share: number) => (sizes(of)[Math.floor(share * of.length)] ?? 0).toFixed(0);
-  const within = (of: number[]) =>
-    ((100 * of.filter((error) => Math.abs(error) <= LIMIT_MS).length) / of.length).toFixed(1);
-  const side = (of: number[]) =>
-    `${part(of, 0.5)} ms, 95 % ${part(of, 0.95)} ms, ${within(of)} % within ${LIMIT_MS} ms, on the whole ${median(of).toFixed(0)} ms`;
-  return `${starts.length} of ${said} words: starts ${side(starts)}; ends ${side(ends)}`;
-}
-
 const nameOf = (path: string) => basename(path, ".wav");
 /** Voices and the line, such as `en-voices-phone`. */
 const kindOf = (path: string) =>
   nameOf(path)
-    .replace(/-\d/, "-voices")
+    .replace(/-\d+(-\d+)?/, "-voices")
     .replace(/^(..)-speech/, "$1-people");
 
 if (!readdirSync(join(folder, ".."), { withFileTypes: true }).some(({ name }) => name === basename(folder)))

@@ -19,6 +19,8 @@ import numpy as np
 
 RATE = 16000
 MOST_SECONDS = 29
+# The demonstration model gets chunks of at most this length.
+MOST_DEMO_SECONDS = 5
 EN = [
     "The quick brown fox jumps over the lazy dog, and then it runs back to the old farm house.",
     "Please bring me seven red apples from the market, two loaves of bread, and a bottle of milk.",
@@ -35,23 +37,6 @@ HI = [
     "यह नदी बहुत पुरानी है और इसका पानी साफ है।",
     "डॉक्टर ने कहा कि दवा दिन में दो बार लेनी चाहिए।",
 ]
-# Of words that the demonstration model knows.
-DEMO_EN = [
-    "The total is twenty three lakh rupees.",
-    "The meeting is on twenty one june.",
-    "My phone number is one three.",
-    "Today is friday thirteen july.",
-    "The call is on wednesday.",
-    "Six hundred forty eight.",
-]
-DEMO_HI = [
-    "अभी दस बजे और दस मिनट हैं।",
-    "मेरा टिकट नंबर चार एक शून्य दो पाँच है।",
-    "कुल छप्पन लाख रुपये है।",
-    "मुझे कार्ड में प्रॉब्लम है।",
-    "मीटिंग दस अप्रैल को है।",
-    "मेरा फ़ोन नंबर तीन चार चार है।",
-]
 # Name, voice, sentences, words a minute, pitch.
 VOICES = [
     ("en-1", "en-us", EN[:4], 150, 50),
@@ -60,10 +45,17 @@ VOICES = [
     ("hi-1", "hi", HI, 140, 50),
     ("hi-2", "hi+f3", HI[::-1], 150, 60),
     ("hi-3", "hi+m4", HI[2:] + HI[:2], 130, 40),
-    ("en-demo-1", "en-us+f3", DEMO_EN, 150, 50),
-    ("hi-demo-1", "hi+f3", DEMO_HI, 150, 50),
-    ("hi-demo-2", "hi+m4", DEMO_HI[::-1], 140, 40),
 ]
+# The same for the demonstration model: sentences of its domain that it was not trained with.
+DEMO_VOICES = [
+    ("en-demo", "en-us+f3", 150, 50),
+    ("en-demo", "en-gb+m4", 140, 40),
+    ("hi-demo", "hi", 140, 50),
+    ("hi-demo", "hi+f3", 150, 50),
+    ("hi-demo", "hi+m4", 140, 40),
+    ("hi-demo", "hi+f2", 130, 60),
+]
+DEMO_SENTENCES = 30
 WORD, END, PHONEME = 1, 0, 7
 # A sentence of the corpus TIMIT, whose words people have labelled: first and last sample.
 TIMIT = """3050 5723 she|5723 10337 had|9190 11517 your|11517 16334 dark|16334 21199 suit|21199 22560 in|22560 28064 greasy
@@ -168,13 +160,13 @@ def write(folder, name, samples, words):
         (folder / f"{name}{kind}.json").write_text(json.dumps(rows, ensure_ascii=False), "utf-8")
 
 
-def joined(parts, seed):
+def joined(parts, seed, most_seconds=MOST_SECONDS):
     """Joins pairs of samples and words with pauses of 0.3 to 1.2 s, as many as fit."""
     pauses = random.Random(seed)
     sound, words = np.zeros(int(0.7 * RATE)), []
     for samples, own in parts:
         pause = np.zeros(int(RATE * pauses.uniform(0.3, 1.2)))
-        if len(sound) + len(samples) + len(pause) > MOST_SECONDS * RATE:
+        if len(sound) + len(samples) + len(pause) > most_seconds * RATE:
             break
         begin = len(sound) / RATE
         words += [{key: value if key == "text" else value + begin for key, value in word.items()} for word in own]
@@ -213,12 +205,26 @@ def people(speech):
     yield "hi-people", clips
 
 
+def demo_sentences(language, seed):
+    """Draws sentences of four words and more for the demonstration model."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "demo-model"))
+    import grammar
+
+    sentences = grammar.Sentences(random.Random(seed), language, held_out=True)
+    return [sentences.next() for _ in range(DEMO_SENTENCES)]
+
+
 def main(folder, speech=None):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     speaker = Speaker()
     for seed, (name, voice, sentences, speed, pitch) in enumerate(VOICES):
         write(folder, name, *joined([speaker.say(voice, text, speed, pitch) for text in sentences], seed))
+    for seed, (name, voice, speed, pitch) in enumerate(DEMO_VOICES):
+        for n, text in enumerate(demo_sentences(name[:2], seed)):
+            sound, words = joined([speaker.say(voice, text, speed, pitch)], n, MOST_DEMO_SECONDS)
+            if words:
+                write(folder, f"{name}-{seed}-{n}", sound, words)
     for name, parts in people(Path(speech)) if speech else ():
         write(folder, name, *joined(parts, name))
 
