@@ -22,25 +22,29 @@ import { buildExecutable } from "./build.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
 import { CHECKSUMS, layOutBackend, layOutBundle, writeChecksums } from "./release/bundle.ts";
 import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";
+import { type ImagePlatform, writeImage } from "./release/image/image.ts";
 import { nativeParts } from "./release/native-parts.ts";
 import { assemble } from "./release/parts.ts";
 import { packFolder } from "./release/tarball.ts";
 
 /**
- * Makes a release: a tarball for each platform, the source of FFmpeg and the decoder, and signed checksums.
+ * Makes a release: a tarball for each platform, the source of FFmpeg and the decoder, with `--image` an image for containers,
+ * and signed checksums.
  * docs/release.md section 1 describes it.
  */
 
 const ROOT = join(import.meta.dirname, "..");
 
-const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--backend ${BACKENDS.join("|")}]... [--output DIR]
-       bun run release --host [--sign-key FILE] [--output DIR]      for tests: with this machine's compiler, for machines like it`;
+const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--backend ${BACKENDS.join("|")}]... [--image] [--output DIR]
+       bun run release --host [--sign-key FILE] [--image] [--output DIR]      for tests: with this machine's compiler, for machines like it`;
 
 /** undefined: this machine's own platform, built with its own compiler. */
 type Platform = Target | undefined;
 type Options = {
   platforms: Platform[];
   backends: Backend[];
+  /** Whether an image for containers is made. */
+  hasImage: boolean;
   signKey: string | undefined;
   output: string;
 };
@@ -52,6 +56,7 @@ function parseCommand(): Options {
         "sign-key": { type: "string" },
         platform: { type: "string", multiple: true, default: ["linux-x64"] },
         backend: { type: "string", multiple: true, default: [] },
+        image: { type: "boolean", default: false },
         host: { type: "boolean", default: false },
         output: { type: "string", default: join(ROOT, "dist/release") },
       },
@@ -73,6 +78,7 @@ function parseCommand(): Options {
     return {
       platforms: values.host ? [undefined] : [...new Set(platforms)],
       backends: [...new Set(backends)],
+      hasImage: values.image,
       signKey: values["sign-key"],
       output,
     };
@@ -89,7 +95,7 @@ function isReplaceable(folder: string): boolean {
 
 const NAME = `shruti-${packageJson.version}`;
 
-async function release({ platforms, backends, signKey, output }: Options): Promise<void> {
+async function release({ platforms, backends, hasImage, signKey, output }: Options): Promise<void> {
   const key = signKey === undefined ? undefined : readPrivateKey(readFileSync(signKey, "utf8"));
   mkdirSync(resolve(output, ".."), { recursive: true });
   const work = mkdtempSync(`${output}.`);
@@ -97,13 +103,16 @@ async function release({ platforms, backends, signKey, output }: Options): Promi
   mkdirSync(made);
   try {
     let parts: PartList | undefined;
+    const built: Built[] = [];
     for (const platform of platforms) {
       parts = await releasePlatform(platform, work, made, key);
+      built.push({ executable: executableOf(platform), parts });
       if (platform === undefined) continue;
       for (const backend of backends) await releaseBackend(platform, backend, parts, work, made, key);
     }
     if (parts === undefined) return;
     await releaseSource(platforms[0], parts, work, made);
+    if (hasImage) await writeImage(built.map(imagePlatform), made, work, key);
     await writeChecksums(made, key);
     rmSync(output, { recursive: true, force: true });
     renameSync(made, output);
@@ -113,6 +122,17 @@ async function release({ platforms, backends, signKey, output }: Options): Promi
   }
 }
 
+type Built = { executable: string; parts: PartList };
+
+// Not in the folder of the output: the executable's path in the repository may be part of its bytes.
+const executableOf = (platform: Platform) => join(ROOT, `dist/shruti-${platform ?? "host"}`);
+
+/** Names the platform of an executable as OCI does. */
+function imagePlatform({ executable, parts }: Built): ImagePlatform {
+  const architecture = parts.build.platform.endsWith("-arm64") ? "arm64" : "amd64";
+  return { architecture, executable, parts };
+}
+
 /** Builds the executable of a platform and packs its tarball. */
 async function releasePlatform(
   platform: Platform,
@@ -120,8 +140,7 @@ async function releasePlatform(
   made: string,
   key: KeyObject | undefined,
 ): Promise<PartList> {
-  // Not in the folder of the output: the executable's path in the repository may be part of its bytes.
-  const executable = join(ROOT, `dist/shruti-${platform ?? "host"}`);
+  const executable = executableOf(platform);
   const parts = await buildExecutable(join(ROOT, "src/main.ts"), executable, platform);
   const name = `${NAME}-${parts.build.platform}`;
   await layOutBundle(join(work, name), executable, parts, key);
@@ -167,7 +186,7 @@ function decoderOnly(list: PartList): PartList {
 }
 
 function report(output: string, { build, licence, parts }: PartList, key: string | undefined): void {
-  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.tar.gz").scanSync(output)].sort()]) {
+  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.{tar,tar.gz}").scanSync(output)].sort()]) {
     const megabytes = (statSync(join(output, file)).size / 1e6).toFixed(1);
     console.log(`${relative(process.cwd(), join(output, file))}  ${megabytes} MB`);
   }
