@@ -11,9 +11,8 @@ export type Descriptor = {
   mediaType: string;
   digest: string;
   size: number;
-  artifactType?: string;
-  platform?: { architecture: string; os: string };
   annotations?: Record<string, string>;
+  platform?: { architecture: string; os: string };
 };
 
 /** A layer: its blob, and the digest of the same archive before it was compressed. */

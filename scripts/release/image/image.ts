@@ -65,6 +65,8 @@ export async function writeImage(
   }
   const annotations = annotationsOf(first.parts, time);
   const manifests = [...images.map(({ descriptor }) => descriptor), ...boms];
+  // The keys are in the order in which skopeo writes them, and only those that an old one knows are there. It writes an index
+  // again when it copies one, and another digest would not be the signed one.
   const index = blobs.addJson(MEDIA_TYPES.index, {
     ...{ schemaVersion: 2, mediaType: MEDIA_TYPES.index, manifests, annotations },
   });
@@ -145,13 +147,12 @@ function addSbom(blobs: BlobStore, sbom: string, subject: Descriptor): Descripto
   });
   return {
     ...manifest,
-    artifactType: MEDIA_TYPES.sbom,
+    annotations: {
+      "vnd.docker.reference.digest": subject.digest,
+      "vnd.docker.reference.type": "attestation-manifest",
+    },
     // No machine is of this platform, so nothing takes the manifest for an image.
     platform: { architecture: "unknown", os: "unknown" },
-    annotations: {
-      "vnd.docker.reference.type": "attestation-manifest",
-      "vnd.docker.reference.digest": subject.digest,
-    },
   };
 }
 
@@ -187,12 +188,12 @@ function runConfig(parts: PartList, time: Date): object {
 
 function annotationsOf({ build, licence }: PartList, time: Date): Record<string, string> {
   return {
-    "org.opencontainers.image.title": "shruti",
-    "org.opencontainers.image.description": "Speech transcription, mainly for Indian languages",
-    "org.opencontainers.image.version": build.version,
     "org.opencontainers.image.created": time.toISOString(),
-    ...(build.commit === null ? {} : { "org.opencontainers.image.revision": build.commit }),
+    "org.opencontainers.image.description": "Speech transcription, mainly for Indian languages",
     ...(licence === null ? {} : { "org.opencontainers.image.licenses": licence.name }),
+    ...(build.commit === null ? {} : { "org.opencontainers.image.revision": build.commit }),
+    "org.opencontainers.image.title": "shruti",
+    "org.opencontainers.image.version": build.version,
   };
 }
 

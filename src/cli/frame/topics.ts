@@ -1,4 +1,5 @@
 import backup from "../../../docs/manual/backup.md" with { type: "text" };
+import containers from "../../../docs/manual/containers.md" with { type: "text" };
 import firstTranscript from "../../../docs/manual/first-transcript.md" with { type: "text" };
 import gpu from "../../../docs/manual/gpu.md" with { type: "text" };
 import install from "../../../docs/manual/install.md" with { type: "text" };
@@ -25,6 +26,7 @@ const topic = (name: string, text: string): Topic => ({
 /** All pages, in the order of `shruti help topics`. */
 export const TOPICS: readonly Topic[] = [
   topic("install", install),
+  topic("containers", containers),
   topic("network", network),
   topic("first-transcript", firstTranscript),
   topic("models", models),
