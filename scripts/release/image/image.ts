@@ -12,12 +12,12 @@ import { type Architecture, glibcEntries, glibcPart, unpackedGlibc } from "./gli
 import { signatureArchive } from "./signature.ts";
 import type { TarEntry } from "./tar-stream.ts";
 
-/** The image for containers: OCI image specification 1.1, written without a daemon. docs/release.md describes it. */
+/** The image for containers: OCI image specification 1.1, written without a daemon. docs/release.md section 10. */
 
 /** One platform of an image. */
 export type ImagePlatform = { architecture: Architecture; executable: string; parts: PartList };
 
-/** The repository that programs give a loaded image, before its version. It is no host that one could pull from. */
+/** The repository that programs give a loaded image, before its version. Nothing can be pulled from there. */
 export const REPOSITORY = "localhost/shruti";
 /** The user of the image, as in images without a distribution. */
 export const USER = 65_532;
