@@ -16,6 +16,7 @@ import { reserveCredit } from "../store/ledger.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { insertTranscription } from "../store/transcriptions.ts";
 import { insertUpload } from "../store/uploads.ts";
+import { insertWatchedFile } from "../store/watched-files.ts";
 import { closeForgotten } from "../testing/kits/forgotten-connections.ts";
 import { runCaptured } from "../testing/kits/run-cli.ts";
 import { hasAction } from "../testing/rules/generated-tables.ts";
@@ -146,6 +147,8 @@ const COMMANDS: Record<string, Case> = {
   "fleet list": { reads: nothing },
   "fleet drain": { args: () => ["gpu"], acts: ["fleet_worker.drain"] },
   "fleet remove": { args: () => ["gpu"], acts: ["fleet_worker.remove"] },
+  "folder status": { reads: nothing },
+  "folder retry": { first: failFile, args: () => ["call.wav"], acts: ["watched_file.retry"] },
   backup: { args: () => [at("copy.db")], acts: ["database.backup"] },
   "backup verify": { reads: () => [at("copy.db")] },
   restore: { args: () => [at("copy.db")], acts: ["database.restore"] },
@@ -174,7 +177,14 @@ const IS_FINAL: Record<AuditAction, boolean> = {
   ...{ "database.undo_upgrade": true, "clock.confirm": true },
   ...{ "organization.create": false, "organization.set": false, "organization.disable": false },
   ...{ "organization.enable": false, "project.create": false, "project.set": false, "key.create": false },
-  ...{ "key.confirm": false, "credit.grant": false, "transcription.retry": false, "webhook.create": false },
+  ...{
+    "key.confirm": false,
+    "credit.grant": false,
+    "transcription.retry": false,
+    "watched_file.retry": false,
+    "watched_file.delete": true,
+    "webhook.create": false,
+  },
   ...{ "webhook.enable": false, "webhook.disable": false, "webhook.rotate": false },
   ...{ "webhook.redeliver": false, "webhook.test": false, "model.add": false, "model.default": false },
   ...{ "model.route": false, "speaker_weights.add": false, "bundle.install": false },
@@ -268,6 +278,17 @@ function disableEndpoint(): void {
 }
 
 /** Holds all keys, as a restore of an old backup does. */
+/** Notes a file of a watched folder that has failed. */
+function failFile() {
+  const database = openDatabase(databasePath(at("data")));
+  const identity = { folder: at("calls"), name: "call.wav", bytes: 1, changedUs: 1, device: "1:1" };
+  insertWatchedFile(database.store, {
+    ...{ ...identity, state: "failed", reason: "It has no sound.", createdAt: 1, updatedAt: 1 },
+    ...{ projectId: ids.project, organizationId: ids.org },
+  });
+  database.close();
+}
+
 function holdKeys(): void {
   const database = openDatabase(path());
   putHeldKeys(database.store, { untilMs: Date.now(), knownUntilMs: null, confirmed: new Set() }, 1);

@@ -28,6 +28,7 @@ import { needsOnlyData } from "./appliance/emergency-commands.ts";
 import { createEmergencySpace, type EmergencySpace } from "./appliance/emergency-space.ts";
 import { registerEvidence } from "./appliance/evidence.ts";
 import { registerFleet } from "./appliance/fleet.ts";
+import { registerFolder } from "./appliance/folder.ts";
 import { registerInit } from "./appliance/init.ts";
 import { registerLicenses } from "./appliance/licenses.ts";
 import { registerServe } from "./appliance/serve.ts";
@@ -58,6 +59,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerServe,
   registerWorker,
   registerFleet,
+  registerFolder,
   registerTranscribe,
   registerBenchmark,
   registerText,

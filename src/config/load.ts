@@ -1,3 +1,4 @@
+import { dirname, resolve } from "node:path";
 import { type AST, getStaticTOMLValue } from "toml-eslint-parser";
 import packageJson from "../../package.json" with { type: "json" };
 import { nearestName } from "../lib/nearest.ts";
@@ -6,8 +7,9 @@ import { readToml, TomlError } from "../lib/toml.ts";
 import { unknownVariables, variableOf } from "./environment.ts";
 import { resolveConfigPath } from "./paths.ts";
 import { ConfigError, type ConfigProblem } from "./problems.ts";
-import { CONFIG_SCHEMA, type Config, type MapSetting, type Setting } from "./schema.ts";
+import { CONFIG_SCHEMA, type Config, type Setting } from "./schema.ts";
 import { readSecretFiles } from "./secret-files.ts";
+import type { MapSetting, TablesSetting } from "./setting.ts";
 
 /** Largest config file that is read, many times the size of a complete one. */
 const MAX_CONFIG_BYTES = 256 * 1024;
@@ -100,7 +102,7 @@ function applyFile(values: Values, path: string): Pick<ReadConfig, "problems" | 
     const problem = setting ? problemWith(name, setting, value) : undefined;
     if (!setting) problems.push({ line, message: unknownSetting(section, name) });
     else if (problem) problems.push({ line, message: `${section}.${name} ${problem}` });
-    else Object.assign(values[section] ?? {}, { [name]: value });
+    else Object.assign(values[section] ?? {}, { [name]: setting && filledValue(setting, value) });
     if (section === "storage" && name === "data_dir") knowsDataDir = problem === undefined;
   }
   return {
@@ -124,6 +126,7 @@ type FoundSetting = { section: string; name: string; value: unknown; line: numbe
 function parseSettings(source: string): { found: FoundSetting[]; problems: Mistake[] } {
   const found: FoundSetting[] = [];
   const problems: Mistake[] = [];
+  const tables = new Map<string, FoundSetting & { value: object[] }>();
   try {
     for (const node of readToml(source).body[0].body) {
       const line = node.loc.start.line;
@@ -141,6 +144,15 @@ function parseSettings(source: string): { found: FoundSetting[]; problems: Mista
           problems.push({ line, message: `${section} ${wrongEntry(setting, key)}` });
         const right = pairs.filter((pair) => !wrong.includes(pair));
         found.push({ section: parent, name, value: Object.fromEntries(right), line });
+      } else if (node.kind === "array" && tablesOf(parent, name)) {
+        const full = `${parent}.${name}`;
+        const all = tables.get(full) ?? { section: parent, name, value: [], line };
+        const checked = checkTable(tablesOf(parent, name) as TablesSetting, full, pairsOf(node), line);
+        problems.push(...checked.problems);
+        // One with a mistake is left out, because its defaults could mean another folder.
+        if (checked.problems.length === 0) all.value.push(checked.table);
+        if (!tables.has(full)) found.push(all);
+        tables.set(full, all);
       } else if (Object.hasOwn(SECTIONS, section)) {
         for (const [name, value, line] of pairsOf(node)) found.push({ section, name, value, line });
       } else problems.push({ line, message: unknownSection(section) });
@@ -151,6 +163,44 @@ function parseSettings(source: string): { found: FoundSetting[]; problems: Mista
     found.push(...dataDirBeside(source));
   }
   return { found, problems };
+}
+
+/** Returns the setting whose value is a list of tables; undefined for any other name. */
+function tablesOf(section: string, name: string): TablesSetting | undefined {
+  const settings = Object.hasOwn(SECTIONS, section) ? SECTIONS[section] : undefined;
+  const setting = settings && Object.hasOwn(settings, name) ? settings[name] : undefined;
+  return setting?.type === "tables" ? setting : undefined;
+}
+
+/** Checks the fields of one table, and says in which line each mistake is. */
+function checkTable(
+  { fields, required }: TablesSetting,
+  full: string,
+  pairs: readonly [name: string, value: unknown, line: number][],
+  tableLine: number,
+): { table: Record<string, unknown>; problems: Mistake[] } {
+  const problems: Mistake[] = [];
+  for (const [name, value, line] of pairs) {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const problem = field && problemWith(name, field, value);
+    const near = nearestName(name, Object.keys(fields));
+    const hint = near === undefined ? MAYBE_NEWER : `did you mean ${near}?`;
+    if (!field) problems.push({ line, message: `unknown setting ${full}.${name}; ${hint}` });
+    else if (problem) problems.push({ line, message: `${full}.${name} ${problem}` });
+  }
+  const given = Object.fromEntries(pairs);
+  const lacking = required.filter((name) => given[name] === undefined);
+  for (const name of lacking) problems.push({ line: tableLine, message: `${full}.${name} is missing` });
+  return { table: given, problems };
+}
+
+/** Fills the defaults into the tables of a list. Other values stay as they are. */
+function filledValue(setting: Setting, value: unknown): unknown {
+  if (setting.type !== "tables") return value;
+  const defaults = Object.fromEntries(
+    Object.entries(setting.fields).map(([name, one]) => [name, one.default]),
+  );
+  return (value as object[]).map((table) => ({ ...defaults, ...table }));
 }
 
 /**
@@ -205,14 +255,28 @@ function resolvePaths(values: Values, file: string, environment: Environment): M
   for (const [section, settings] of Object.entries(SECTIONS)) {
     for (const [name, setting] of Object.entries(settings)) {
       const value = values[section]?.[name];
-      if (setting.type !== "text" || !setting.isPath || typeof value !== "string" || value === "") continue;
       if (environment[variableOf(section, name)] !== undefined) continue;
+      if (setting.type === "tables") {
+        const tables = (value as Values[string][]).map((table) => withPaths(setting, table, file));
+        Object.assign(values[section] ?? {}, { [name]: tables });
+      }
+      if (setting.type !== "text" || !setting.isPath || typeof value !== "string" || value === "") continue;
       const { path, warning } = resolveConfigPath(`${section}.${name}`, value, file);
       Object.assign(values[section] ?? {}, { [name]: path });
       if (warning !== undefined) warnings.set(`${section}.${name}`, warning);
     }
   }
   return warnings;
+}
+
+/** Resolves the relative paths of a table. No earlier version read those from the working directory. */
+function withPaths({ fields }: TablesSetting, table: Values[string], file: string): Values[string] {
+  const resolved = Object.entries(table).map(([name, value]) => {
+    const field = fields[name];
+    const isPath = field?.type === "text" && field.isPath === true && value !== "";
+    return [name, isPath ? resolve(dirname(resolve(file)), String(value)) : value] as const;
+  });
+  return Object.fromEntries(resolved);
 }
 
 /** Returns names, values and lines of a table. */
@@ -243,7 +307,7 @@ function applyEnvironment(values: Values, environment: Environment): ConfigProbl
       const value = fromText(setting, raw);
       const problem = problemWith(name, setting, value);
       if (problem) problems.push({ where: ENVIRONMENT, message: `${variable} ${problem}` });
-      else Object.assign(values[section] ?? {}, { [name]: value });
+      else Object.assign(values[section] ?? {}, { [name]: filledValue(setting, value) });
     }
   }
   return problems;
@@ -275,6 +339,12 @@ function fromText(setting: Setting, raw: string): unknown {
       return raw === "true" ? true : raw === "false" ? false : raw;
     case "list":
       return raw === "" ? [] : raw.split(",").map((item) => item.trim());
+    case "tables":
+      try {
+        return JSON.parse(raw);
+      } catch {
+        return raw;
+      }
     case "map":
       return Object.fromEntries(
         raw
@@ -300,7 +370,7 @@ function problemWith(name: string, setting: Setting, value: unknown): string | u
 
 function exampleOf(setting: Setting): unknown {
   if (setting.type === "list") return setting.example === undefined ? undefined : [setting.example];
-  if (setting.type === "map") return undefined;
+  if (setting.type === "map" || setting.type === "tables") return undefined;
   const example = setting.type === "text" ? (setting.example ?? setting.default) : setting.default;
   return example === "" ? undefined : example;
 }
@@ -320,9 +390,22 @@ function mistakeIn(setting: Setting, value: unknown): string | undefined {
       if (!Array.isArray(value) || !value.every((item) => typeof item === "string"))
         return "must be a list of texts";
       return value.every((item) => setting.pattern?.test(item) ?? true) ? undefined : wrongForm(setting);
+    case "tables": {
+      if (!Array.isArray(value) || !value.every(isTable)) return "must be a list of tables";
+      const pairsOfEach = value.map((table) => Object.entries(table).map(([k, v]) => [k, v, 0] as const));
+      const mistakes = pairsOfEach.flatMap(
+        (pairs) =>
+          checkTable(
+            setting,
+            "",
+            pairs.map(([k, v, line]) => [k, v, line]),
+            0,
+          ).problems,
+      );
+      return mistakes[0] && `has a wrong table: ${mistakes[0].message.replaceAll(/(^|\s)\./g, "$1")}`;
+    }
     case "map": {
-      if (typeof value !== "object" || value === null || Array.isArray(value))
-        return "must be a table of texts";
+      if (!isTable(value)) return "must be a table of texts";
       const wrong = Object.entries(value).find((entry) => isWrongEntry(setting, entry));
       return wrong && wrongEntry(setting, wrong[0]);
     }
@@ -335,6 +418,9 @@ function mistakeIn(setting: Setting, value: unknown): string | undefined {
       return setting.pattern && !setting.pattern.test(value) ? wrongForm(setting) : setting.problem?.(value);
   }
 }
+
+const isTable = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Reports whether an entry of a map has the wrong form. Further items of the entry do not matter. */
 const isWrongEntry = (setting: MapSetting, [key, text]: readonly [string, unknown, ...unknown[]]) =>

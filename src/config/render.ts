@@ -1,4 +1,5 @@
 import { CONFIG_SCHEMA, type Config, SECRET_SETTINGS, type Setting } from "./schema.ts";
+import type { TablesSetting } from "./setting.ts";
 
 /** Values by section and name, such as a config that sets a few of them. */
 export type PartialConfig = { [S in keyof Config]?: Partial<Config[S]> };
@@ -47,8 +48,23 @@ function render(given: Values, show: Shown): string {
         const entries = Object.entries(value as Record<string, string>);
         lines.push(`${mark}[${section}.${name}]`);
         lines.push(...entries.map(([key, text]) => `${mark}${key} = ${JSON.stringify(text)}`), "");
+      } else if (setting.type === "tables") {
+        const tables = value as readonly Record<string, unknown>[];
+        const header = `[[${section}.${name}]]`;
+        for (const table of tables) lines.push(header, ...fieldLines(table), "");
+        // Without a table there is still the meaning of each field.
+        if (tables.length === 0) lines.push(`#${header}`, ...fieldHelp(setting), "");
       } else lines.push(`${mark}${name} = ${JSON.stringify(value)}`, "");
     }
   }
   return `${lines.join("\n").trimEnd()}\n`;
 }
+
+const fieldLines = (table: Record<string, unknown>) =>
+  Object.entries(table).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
+
+const fieldHelp = ({ fields }: TablesSetting) =>
+  Object.entries(fields).flatMap(([name, field]) => {
+    const choices = field.type === "choice" ? ` One of: ${field.choices.join(", ")}.` : "";
+    return [`#  ${name} = ${JSON.stringify(field.default)}`, `#    ${field.help}${choices}`];
+  });

@@ -1,107 +1,24 @@
 import { DEVICES, PRECISIONS, STEP_SHARING_CHOICES } from "../domain/engine-options.ts";
 import { TRACK_CHOICES } from "../domain/reading.ts";
 import { DOUBTFUL_TEXT_CHOICES } from "../domain/result.ts";
+import { FOLDER_FIELDS } from "./folder-fields.ts";
+import {
+  auto,
+  boolean,
+  choice,
+  integer,
+  list,
+  map,
+  reloaded,
+  type Setting,
+  tables,
+  text,
+  type ValueOf,
+} from "./setting.ts";
+
+export type { Setting } from "./setting.ts";
 
 /** All settings: section, name, type, default, bounds, help (docs/decisions/config.md). */
-
-type Common = {
-  help: string;
-  /** A running server takes a new value over when it reloads its config. Code that uses the setting reads it each time. */
-  isReloaded?: true;
-};
-export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };
-export type TextSetting = Common & { type: "text"; default: string } & TextForm;
-/** What a text must be like. */
-type TextForm = {
-  pattern?: RegExp;
-  /** A value of the correct form, for messages; a default that is not empty needs none. */
-  example?: string;
-  /** A file or folder. A relative one in the config file belongs to the file's folder. */
-  isPath?: true;
-  /** Commands hide the value, and backups leave it out. */
-  isSecret?: true;
-  /** Ends the sentence "the setting …" for a value of the correct form that cannot be used. */
-  problem?: (value: string) => string | undefined;
-};
-export type BooleanSetting = Common & { type: "boolean"; default: boolean };
-export type ListSetting = Common & {
-  type: "list";
-  default: readonly string[];
-  /** The form of each item. */
-  pattern?: RegExp;
-  /** An item of the correct form, for messages. */
-  example?: string;
-};
-export type ChoiceSetting<T extends string = string> = Common & {
-  type: "choice";
-  default: T;
-  choices: readonly T[];
-};
-/** Texts by keys: a table of its own in the file, the last one of its section. */
-export type MapSetting = Common & {
-  type: "map";
-  default: Readonly<Record<string, string>>;
-  /** The form of each key, and of each value. */
-  keyPattern: RegExp;
-  pattern: RegExp;
-};
-/** A whole number, or the word `auto`. */
-export type AutoSetting = Common & { type: "auto"; default: "auto"; min: number; max: number };
-export type Setting =
-  | IntegerSetting
-  | TextSetting
-  | BooleanSetting
-  | ListSetting
-  | ChoiceSetting
-  | MapSetting
-  | AutoSetting;
-
-const integer = (value: number, min: number, max: number, help: string): IntegerSetting => ({
-  type: "integer",
-  default: value,
-  min,
-  max,
-  help,
-});
-const text = (value: string, help: string, form: TextForm = {}): TextSetting => ({
-  type: "text",
-  default: value,
-  help,
-  ...form,
-});
-const boolean = (value: boolean, help: string): BooleanSetting => ({ type: "boolean", default: value, help });
-const list = (
-  help: string,
-  form: Partial<Pick<ListSetting, "default" | "pattern" | "example">> = {},
-): ListSetting => ({
-  type: "list",
-  default: [],
-  help,
-  ...form,
-});
-const choice = <const T extends string>(value: T, choices: readonly T[], help: string): ChoiceSetting<T> => ({
-  type: "choice",
-  default: value,
-  choices,
-  help,
-});
-const map = (help: string, keyPattern: RegExp, pattern: RegExp): MapSetting => ({
-  type: "map",
-  default: {},
-  help,
-  keyPattern,
-  pattern,
-});
-const auto = (min: number, max: number, help: string): AutoSetting => ({
-  type: "auto",
-  default: "auto",
-  min,
-  max,
-  help,
-});
-
-/** Marks a setting that a running server takes over. All others need a restart. */
-const reloaded = <S extends Setting>(setting: S): S => ({ ...setting, isReloaded: true });
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
@@ -549,6 +466,15 @@ export const CONFIG_SCHEMA = {
       "A worker fetches no model with which its models would take more than this.",
     ),
   },
+  intake: {
+    folder: reloaded(
+      tables(
+        "Folders that the server watches for recordings; each is a table [[intake.folder]].",
+        FOLDER_FIELDS,
+        ["path", "project"],
+      ),
+    ),
+  },
   log: {
     level: reloaded(
       choice("info", ["debug", "info", "warn", "error", "silent"], "Least serious lines to write."),
@@ -601,20 +527,6 @@ export const SECRET_SETTINGS = settingsThat(
 
 /** Settings that a running server takes over when it reloads its config. All other settings need a restart. */
 export const RELOADED_SETTINGS = settingsThat(({ isReloaded }) => isReloaded === true);
-
-type ValueOf<S> = S extends IntegerSetting
-  ? number
-  : S extends AutoSetting
-    ? number | "auto"
-    : S extends BooleanSetting
-      ? boolean
-      : S extends MapSetting
-        ? Readonly<Record<string, string>>
-        : S extends ListSetting
-          ? readonly string[]
-          : S extends { type: "choice"; choices: readonly (infer C)[] }
-            ? C
-            : string;
 
 /** The whole configuration, with sections and names as in the file. */
 export type Config = {

@@ -22,6 +22,8 @@ export const AUDIT_ACTIONS = [
   "webhook.rotate",
   "webhook.redeliver",
   "webhook.test",
+  "watched_file.retry",
+  "watched_file.delete",
   "model.add",
   "model.remove",
   "model.default",

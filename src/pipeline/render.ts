@@ -10,7 +10,9 @@ import type {
 } from "../domain/result.ts";
 import { SUBTITLE_LIMITS, type SubtitleLimits } from "../domain/subtitles.ts";
 import type { Mode, Timestamps } from "../domain/transcription.ts";
+import { inSlices } from "../lib/in-slices.ts";
 import { srtText, vttText } from "../lib/subtitle-text.ts";
+import { jsonPieces } from "../lib/text-pieces.ts";
 import { toSeconds } from "../lib/time.ts";
 import { ctmPieces } from "./ctm.ts";
 import type { Cue } from "./cues.ts";
@@ -66,6 +68,24 @@ export function renderResult(
   if (format !== "json")
     return [...textPieces(result, format, { ...(info ? { name: info.id } : {}), ...options })].join("");
   return `${JSON.stringify(info ? resultBody(info, result) : contentOf(result, "word"), null, 2)}\n`;
+}
+
+/**
+ * Renders a result as HTTP sends it, in pieces. Other work of the event loop runs in between: a recording of a day has
+ * 100,000 words.
+ */
+export async function resultPieces(
+  result: TranscriptionResult,
+  format: Format,
+  info: ResultInfo,
+  options: TextOptions = {},
+): Promise<Iterable<string>> {
+  if (format !== "json") return textPieces(result, format, { ...options, name: info.id });
+  const body = resultBody(info, { ...result, segments: [] });
+  const segments = await inSlices(result.segments, (slice) =>
+    slice.map((segment) => segmentBody(segment, info.timestamps)),
+  );
+  return jsonPieces({ ...body, segments });
 }
 
 /** Renders a result as `renderResult` does, in pieces: other work can be done between them. */
@@ -124,7 +144,7 @@ function contentOf(result: TranscriptionResult, timestamps: Timestamps) {
 }
 
 /** Makes the body of a segment on the wire. */
-export function segmentBody(segment: Segment, timestamps: Timestamps) {
+function segmentBody(segment: Segment, timestamps: Timestamps) {
   const { index, startMs, endMs, text, language, confidence, speaker, channel, words, written, nativeText } =
     segment;
   return {

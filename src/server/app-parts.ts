@@ -8,6 +8,7 @@ import { openEngine } from "../engine/open-engine.ts";
 import { chooseSpeechWorkers } from "../engine/sizing.ts";
 import { FAMILIES } from "../families/families.ts";
 import type { Fleet, OpenFleetOptions } from "../fleet/control/open-fleet.ts";
+import { createFolderService, type FolderService } from "../intake/folders/folders.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import type { Log } from "../lib/log.ts";
@@ -101,6 +102,7 @@ export type AppWorkers = {
   verification: Verification;
   sweeper: Sweeper;
   readiness: Readiness;
+  folders: FolderService;
 };
 
 /** With less free space the database cannot grow, whatever reserve the config asks for. */
@@ -298,6 +300,7 @@ export function openWorkers(
       purge: createPurgeService({ database, clock, config, dataDir, receipts, transcriptions }),
     }),
     readiness,
+    folders: createFolderService({ database, clock, config, log, uploads, transcriptions }),
   };
 }
 

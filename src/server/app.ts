@@ -5,6 +5,7 @@ import { countRequests } from "../http/in-flight.ts";
 import { createMetrics } from "../http/metrics.ts";
 import { createHttpHandler } from "../http/server.ts";
 import { IDLE_SECONDS } from "../http/unread.ts";
+import type { FolderState } from "../intake/folders/folders.ts";
 import type { Clock } from "../lib/clock.ts";
 import { within } from "../lib/within.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
@@ -57,7 +58,7 @@ export type App = {
   /** Takes up work, unfinished work first. The engine becomes ready meanwhile. */
   start(): void;
   /** Returns numbers of the running program; `unready` names what keeps it from taking work. */
-  status(): ReturnType<ProgramNumbers["status"]> & { fleet?: FleetStatus };
+  status(): ReturnType<ProgramNumbers["status"]> & { folders: FolderState[]; fleet?: FleetStatus };
   /** Makes `GET /readyz` report that the server stops. Requests are still answered. */
   startDraining(): void;
   /**
@@ -82,7 +83,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const late: { scheduler?: Scheduler } = {};
   const services = await openServices(base, options.embeddedModel, () => late.scheduler);
   const workers = openWorkers(base, services, options.onUnfit);
-  const { scheduler, deliverer, verification, sweeper, readiness } = workers;
+  const { scheduler, deliverer, verification, sweeper, readiness, folders } = workers;
   late.scheduler = scheduler;
   const { apiKeys, credit, models, uploads, transcriptions, webhooks, receipts } = services;
   const later = { ...base, receipts };
@@ -109,12 +110,14 @@ export async function openApp(options: AppOptions): Promise<App> {
     scheduler.onOutsideChange();
     uploads.onOutsideChange();
     deliverer.wake();
+    folders.onOutsideChange();
   };
   const watch = watchOutsideChanges(base.database, base.log, onChange);
 
   const drain = once(async () => {
     readiness.startDraining();
     base.hold.stop();
+    await folders.stop();
     await scheduler.stop();
     watch.stop();
     stopping.abort(new Error("the program is stopping"));
@@ -152,6 +155,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         deliverer.start();
         verification.start();
         sweeper.start();
+        folders.start();
         backups.start();
         journal.start();
       });
@@ -161,6 +165,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     status: () => ({
       ...numbers.status(),
+      folders: folders.status(),
       ...(base.fleet ? { fleet: base.fleet.status() } : {}),
     }),
     startDraining: readiness.startDraining,
@@ -207,7 +212,16 @@ type HttpFacts = {
 function openHttp(
   base: AppBase,
   services: AppServices,
-  { scheduler, deliverer, readiness, backups, numbers, consoleNumbers, ends }: AppWorkers & HttpFacts,
+  {
+    scheduler,
+    deliverer,
+    readiness,
+    folders,
+    backups,
+    numbers,
+    consoleNumbers,
+    ends,
+  }: AppWorkers & HttpFacts,
   stopping: AbortSignal,
   baseUrl: () => string,
 ): ReturnType<typeof countRequests> {
@@ -217,6 +231,7 @@ function openHttp(
   addGauges(metrics, {
     ...{ numbers, database, backups, config, ends, clock },
     uploads: others.uploads,
+    folders,
   });
   if (base.fleet) addFleetGauges(metrics, base.fleet.status);
   return countRequests(

@@ -10,12 +10,21 @@ import { readCertificate } from "./tls.ts";
  * @throws ConfigError with every mistake
  */
 export async function checkSettings(config: Config): Promise<void> {
-  const [{ checkWebhookSettings }, { trustedProxies }, { checkBackupSettings }] = await Promise.all([
-    import("../webhooks/sender.ts"),
-    import("../services/trusted-proxies.ts"),
-    import("./scheduled-backups.ts"),
-  ]);
-  const checks = [checkWebhookSettings, trustedProxies, checkBackupSettings, readCertificate, checkDecoder];
+  const [{ checkWebhookSettings }, { trustedProxies }, { checkBackupSettings }, { checkFolderSettings }] =
+    await Promise.all([
+      import("../webhooks/sender.ts"),
+      import("../services/trusted-proxies.ts"),
+      import("./scheduled-backups.ts"),
+      import("../intake/folders/rules.ts"),
+    ]);
+  const checks = [
+    checkWebhookSettings,
+    trustedProxies,
+    checkBackupSettings,
+    checkFolderSettings,
+    readCertificate,
+    checkDecoder,
+  ];
   const problems = checks.flatMap((check) => {
     try {
       check(config);

@@ -18,6 +18,7 @@ import type {
   TranscriptionState,
 } from "../domain/transcription.ts";
 import type { UploadErrorCode, UploadState } from "../domain/upload.ts";
+import type { WatchedFileState } from "../domain/watched-file.ts";
 import type { DeliveryState, EventType, SubscribedEventType } from "../domain/webhook.ts";
 import type { ActorSource } from "../lib/actor.ts";
 
@@ -511,6 +512,45 @@ export const receipts = sqliteTable(
     index("receipts_by_object").on(t.object),
     index("receipts_by_organization").on(t.organizationId, t.id),
     index("receipts_to_mirror").on(t.id).where(sql`mirrored_at IS NULL`),
+  ],
+);
+
+/** Files of watched folders that were taken (docs/manual/intake.md), also those that are done: a file is taken once. */
+export const watchedFiles = sqliteTable(
+  "watched_files",
+  {
+    number: integer("number").primaryKey({ autoIncrement: true }),
+    /** Absolute path of the folder. */
+    folder: text("folder").notNull(),
+    /** Path of the file below the folder. */
+    name: text("name").notNull(),
+    bytes: integer("bytes").notNull(),
+    /** When the file was changed, as the file system says, microseconds since 1970. */
+    changedUs: integer("changed_us").notNull(),
+    /** Device and number of the folder when the file was taken: another one means that something else is mounted. */
+    device: text("device").notNull(),
+    /** SHA-256 of the bytes that were read; null before that. */
+    sha256: text("sha256"),
+    projectId: text("project_id").notNull(),
+    organizationId: text("organization_id").notNull(),
+    state: text("state").$type<WatchedFileState>().notNull(),
+    uploadId: text("upload_id"),
+    transcriptionId: text("transcription_id"),
+    /** Path of the results below their folder, without the extension of a format; set before they are written. */
+    resultName: text("result_name"),
+    /** Where the file is moved to, or an empty text where it is deleted; set before that happens. */
+    movedTo: text("moved_to"),
+    /** Why it failed. */
+    reason: text("reason"),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+  },
+  (t) => [
+    uniqueIndex("watched_files_identity").on(t.folder, t.name, t.bytes, t.changedUs),
+    index("watched_files_unfinished").on(t.number).where(sql`state NOT IN ('done', 'failed')`),
+    index("watched_files_failed").on(t.folder, t.number).where(sql`state = 'failed'`),
+    index("watched_files_by_result").on(t.folder, t.resultName).where(sql`result_name IS NOT NULL`),
+    index("watched_files_by_organization").on(t.organizationId, t.number),
   ],
 );
 

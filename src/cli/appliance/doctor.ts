@@ -55,7 +55,10 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const executable = Bun.isStandaloneExecutable ? await self() : [];
   const { dataDirOf } = await import("../../services/data-dir.ts");
   const dataDir = dataDirOf(config);
-  const service = sandbox([dataDir, ...(config.backup.to === "" ? [] : [config.backup.to])]);
+  const { examineFolders, placesOf } = await import("../../intake/folders/examine.ts");
+  const watched = config.intake.folder.flatMap((settings) => placesOf(settings).map(([path]) => path));
+  const backups = config.backup.to === "" ? [] : [config.backup.to];
+  const service = sandbox([dataDir, ...backups, ...new Set(watched)]);
   // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
   const findings: Finding[] = [...ofConfig, ...executable, await machine()];
@@ -65,6 +68,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   if (hasOpenMetrics(config)) findings.push({ check: "metrics", ok: true, detail: OPEN_METRICS });
   findings.push(...certificate(config));
+  findings.push(...examineFolders(config).map((finding) => ({ check: "folder", ...finding })));
   findings.push(...(await fleet(config, dataDir)));
   const version = await databaseVersion(dataDir);
   if (version) findings.push(version);

@@ -16,6 +16,8 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
     ],
   ],
   "fleet add": [["a machine with a GPU", "fleet add gpu-1"]],
+  "folder status": [["why a recording was not taken", "folder status"]],
+  "folder retry": [["all that failed, after the cause is gone", "folder retry all"]],
   "fleet drain": [["before the upgrade of a worker", "fleet drain gpu-1"]],
   worker: [["in the folder that `fleet add` made", "worker"]],
   transcribe: [

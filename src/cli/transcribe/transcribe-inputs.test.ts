@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RECORDING_EXTENSIONS } from "./recording-extensions.ts";
+import { RECORDING_EXTENSIONS } from "../../domain/recording-extensions.ts";
 import { findInputs } from "./transcribe-inputs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-inputs-"));

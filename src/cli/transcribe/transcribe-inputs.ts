@@ -3,9 +3,9 @@ import { basename, extname, join, relative } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Glob } from "bun";
+import { isRecordingExtension } from "../../domain/recording-extensions.ts";
 import { plainMessage } from "../../lib/system-error.ts";
 import { CommandError } from "../frame/context.ts";
-import { isRecordingExtension } from "./recording-extensions.ts";
 
 /** A recording that a command reads. */
 export type Input = {

@@ -1,12 +1,12 @@
 import { AppError } from "../../domain/errors.ts";
 import type { TranscriptionResult as Result } from "../../domain/result.ts";
 import { SUBTITLE_LIMITS, type SubtitleLimits } from "../../domain/subtitles.ts";
-import { inSlices, nextTurn } from "../../lib/in-slices.ts";
-import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
-import { type Format, resultBody, segmentBody, type TextOptions, textPieces } from "../../pipeline/render.ts";
+import { nextTurn } from "../../lib/in-slices.ts";
+import { bytesOfPieces } from "../../lib/text-pieces.ts";
+import { type Format, resultPieces, type TextOptions } from "../../pipeline/render.ts";
 import { resultInfoOf, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { choose } from "./accept.ts";
-import type { ResultQuery, TranscriptionResult } from "./schemas.ts";
+import type { ResultQuery } from "./schemas.ts";
 
 type Found = { transcription: TranscriptionRow; result: Result };
 
@@ -104,10 +104,8 @@ export async function resultResponse(found: Found, wanted: WantedResult): Promis
     });
   // It took some time already to read the transcript from the database.
   await nextTurn();
-  const pieces =
-    format === "json"
-      ? jsonPieces(await toResponse(found))
-      : textPieces(found.result, format, { ...options, name: id });
+  const info = resultInfoOf(found.transcription);
+  const pieces = await resultPieces(found.result, format, info, options);
   const body = await bytesOfPieces(pieces);
   return new Response(body, {
     headers: {
@@ -116,14 +114,4 @@ export async function resultResponse(found: Found, wanted: WantedResult): Promis
       "content-type": format === "json" ? JSON_TYPE : `${type}; charset=utf-8`,
     },
   });
-}
-
-/** docs/interface.md section 2.3 and docs/decisions/transcriptions.md, "Result". A recording of a day has 100,000 words. */
-async function toResponse({ transcription, result }: Found): Promise<TranscriptionResult> {
-  const { timestamps } = transcription;
-  const body = resultBody(resultInfoOf(transcription), { ...result, segments: [] });
-  const segments = await inSlices(result.segments, (slice) =>
-    slice.map((segment) => segmentBody(segment, timestamps)),
-  );
-  return { ...body, segments };
 }

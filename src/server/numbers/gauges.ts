@@ -2,6 +2,7 @@ import type { Config } from "../../config/schema.ts";
 import { FINAL_STATES } from "../../domain/transcription.ts";
 import type { Metrics } from "../../http/metrics.ts";
 import { addProcessMetrics } from "../../http/process-metrics.ts";
+import type { FolderService } from "../../intake/folders/folders.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { listLowCredit } from "../../services/low-credit.ts";
 import type { UploadService } from "../../services/uploads/uploads.ts";
@@ -26,6 +27,7 @@ export function addGauges(
     clock: Clock;
     config: Config;
     uploads: Pick<UploadService, "storedLimitOf">;
+    folders: Pick<FolderService, "numbers">;
   },
 ): void {
   const { numbers } = parts;
@@ -43,7 +45,38 @@ export function addGauges(
   addClockGauges(metrics, numbers);
   addEndGauges(metrics, parts);
   addOrganizationGauges(metrics, parts);
+  addFolderGauges(metrics, parts.folders);
   metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", () => disk().freeBytes);
+}
+
+function addFolderGauges(metrics: Metrics, folders: Pick<FolderService, "numbers">): void {
+  const numbers = brieflyKept(folders.numbers);
+  metrics.addGauge("shruti_folders", "Watched folders.", () => numbers().folders);
+  metrics.addGauge(
+    "shruti_folder_problems",
+    "Watched folders from which nothing can be taken now; `shruti folder status` says why.",
+    () => numbers().problems,
+  );
+  metrics.addGauge(
+    "shruti_folder_files_waiting",
+    "Complete files of watched folders that wait until others have ended.",
+    () => numbers().waiting,
+  );
+  metrics.addGauge(
+    "shruti_folder_files_in_hand",
+    "Files of watched folders that are received, transcribed or brought to their end.",
+    () => numbers().inHand,
+  );
+  metrics.addGauge(
+    "shruti_folder_files_failed",
+    "Files of watched folders that have failed and were not retried.",
+    () => numbers().failed,
+  );
+  metrics.addCounter(
+    "shruti_folder_files_done_total",
+    "Files of watched folders whose results were written since the start.",
+    () => numbers().done,
+  );
 }
 
 /** What an organization may store, as a share, above which it is nearly full. */

@@ -41,6 +41,8 @@ export type AcceptInput = {
   uploadId: string;
   webhookEndpointId?: string;
   idempotency?: IdempotencyClaim;
+  /** Is called in the transaction that accepts the work, for what must be stored with it. */
+  note?: (tx: Store, transcription: TranscriptionRow) => void;
   /** The transcription in whose place an admin starts this one. */
   retryOfId?: string;
 };
@@ -181,7 +183,7 @@ export function findReplay(
  * Accepts work in one transaction: it writes idempotency key, reservation and record, or nothing. It checks in the order
  * of docs/decisions/order-of-checks.md. The request's own values have been checked before.
  */
-export function acceptTranscription(deps: AcceptanceDeps, caller: Caller, input: AcceptInput): Accepted {
+export function acceptTranscription(deps: AcceptanceDeps, caller: Owner, input: AcceptInput): Accepted {
   const ages = input.idempotency && deps.ages();
   return transaction(deps.database.store, (tx) => {
     const replay = findReplay(tx, ages, caller, input.submission, input.idempotency);
@@ -272,6 +274,7 @@ export function insertAccepted(
     const claimed = { projectId, submission: among, key, requestHash, transcriptionId: id, ...times };
     insertIdempotencyKey(tx, claimed, ages);
   }
+  input.note?.(tx, row);
   return row;
 }
 

@@ -2,7 +2,7 @@ import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Metadata } from "../../domain/metadata.ts";
 import type { InstalledModel } from "../../domain/model.ts";
-import { requireOwned } from "../../domain/ownership.ts";
+import { type Owner, requireOwned } from "../../domain/ownership.ts";
 import type { TranscriptionResult, Warning } from "../../domain/result.ts";
 import {
   isFinal,
@@ -93,7 +93,7 @@ export type TranscriptionService = {
    *   `upload_incomplete` or `content_deleted` for the upload; `not_found`, `forbidden` or `conflict` for the webhook
    *   endpoint; `audio_too_long`, `too_many_channels`, `too_many_queued`, `spend_limit_reached`, `insufficient_credits`
    */
-  accept(caller: Caller, input: AcceptInput): Accepted;
+  accept(caller: Owner, input: AcceptInput): Accepted;
   /**
    * Refuses work that its organization cannot pay now, before it waits for anything. `accept` decides again.
    *
@@ -116,7 +116,7 @@ export type TranscriptionService = {
    * @throws AppError `result_not_ready` while it is unfinished, `content_deleted`, `conflict` when it failed or was
    *   cancelled
    */
-  result(caller: Caller, id: string): { transcription: TranscriptionRow; result: TranscriptionResult };
+  result(caller: Owner, id: string): { transcription: TranscriptionRow; result: TranscriptionResult };
   /**
    * Cancels unfinished work for its client, and settles it. What costs nothing is an unpaid act. Returns a finished row
    * unchanged.
@@ -144,7 +144,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
   const { store } = deps.database;
   const listeners = new Set<TranscriptionListener>();
 
-  const owned = (caller: Caller, id: string) => requireOwned(findTranscription(store, id), caller);
+  const owned = (caller: Owner, id: string) => requireOwned(findTranscription(store, id), caller);
 
   const endings = createTranscriptionEndings({
     ...deps,

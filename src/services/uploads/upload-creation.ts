@@ -15,7 +15,12 @@ import { requireFit, spaceFor, takeSpace } from "./upload-space.ts";
 /** The project that will own an upload, and the key that makes it. */
 export type Uploader = Owner & { keyId?: string };
 /** What a client declares about the file that it is going to send. */
-export type UploadRequest = { bytes: number; sha256?: string };
+export type UploadRequest = {
+  bytes: number;
+  sha256?: string;
+  /** Is called in the transaction that stores the upload, for what must be stored with it. */
+  note?: (tx: Store, upload: UploadRow) => void;
+};
 /** A new upload and its token. Only the token's hash is stored. */
 export type CreatedUpload = { upload: UploadRow; token: string };
 
@@ -46,7 +51,7 @@ export async function createUpload(
     requireFit(tx, context, caller.organizationId, request.bytes);
     const spaceBytes = spaceFor(request.bytes, 0);
     takeSpace(tx, context, caller.organizationId, spaceBytes);
-    return insertUpload(tx, {
+    const upload = insertUpload(tx, {
       spaceBytes,
       apiKeyId: caller.keyId ?? null,
       id: newId("upload", nowMs),
@@ -59,6 +64,8 @@ export async function createUpload(
       createdAt: nowMs,
       expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
     });
+    request.note?.(tx, upload);
+    return upload;
   };
   return { upload: await gatedTransaction(context.database, insert, REQUEST_WAIT), token };
 }

@@ -21,6 +21,7 @@ import readings from "./0022_readings.sql" with { type: "text" };
 import chunkDoubts from "./0023_chunk_doubts.sql" with { type: "text" };
 import writtenForm from "./0024_written_form.sql" with { type: "text" };
 import metadata from "./0025_metadata.sql" with { type: "text" };
+import watchedFiles from "./0026_watched_files.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -47,4 +48,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0023_chunk_doubts", sql: chunkDoubts },
   { name: "0024_written_form", sql: writtenForm },
   { name: "0025_metadata", sql: metadata },
+  { name: "0026_watched_files", sql: watchedFiles },
 ];

@@ -81,12 +81,20 @@ function settings(isWanted: (section: string) => boolean): [name: string, settin
   return Object.entries(sections)
     .filter(([section]) => isWanted(section))
     .flatMap(([section, ones]) =>
-      Object.entries(ones).map(([name, one]): [string, Setting] => [`${section}.${name}`, one]),
+      Object.entries(ones).flatMap(([name, one]): [string, Setting][] => [
+        [`${section}.${name}`, one],
+        ...(one.type === "tables"
+          ? Object.entries(one.fields).map(([field, of]): [string, Setting] => [
+              `${section}.${name}.${field}`,
+              of,
+            ])
+          : []),
+      ]),
     );
 }
 
 function defaultOf(one: Setting): string {
-  const text = one.type === "map" ? "" : String(one.default);
+  const text = one.type === "map" || one.type === "tables" ? "" : String(one.default);
   return text === "" ? "empty" : text;
 }
 

@@ -1,4 +1,4 @@
-import { RAW_EXTENSIONS } from "../../domain/raw-formats.ts";
+import { RAW_EXTENSIONS } from "./raw-formats.ts";
 
 /**
  * The extensions of recordings, by the name that the decoder has for their format (`src/native/build/ffmpeg.ts`). A format

@@ -1,0 +1,156 @@
+import type { Dirent } from "node:fs";
+import { opendir } from "node:fs/promises";
+import { join } from "node:path";
+import type { FolderSettings } from "../../config/folder-fields.ts";
+import { nextTurn } from "../../lib/in-slices.ts";
+import { reasonOf } from "../../lib/system-error.ts";
+import { isMissing, isThere } from "./places.ts";
+import { takesName } from "./rules.ts";
+import { factsOf, isReadableFile } from "./source.ts";
+
+/** A file that is complete and was not taken yet. */
+export type ReadyFile = { name: string; bytes: number; changedUs: number };
+
+/** What one look at a folder has found. */
+export type LookReport = {
+  /** Complete files, those that were changed first come first. */
+  ready: ReadyFile[];
+  /** Files that may still be written. */
+  resting: number;
+  /** Files that cannot be taken as they are, the first ones with their reasons. */
+  unusable: { count: number; first: { name: string; reason: string }[] };
+  /** Whether the folder has anything in it. */
+  isEmpty: boolean;
+  /** There are more files than are looked at in one look. */
+  hasMore: boolean;
+};
+
+export type LookDeps = {
+  settings: FolderSettings;
+  /** Absolute path of the folder. */
+  folder: string;
+  /** Reports whether nothing of a folder is taken. */
+  isLeftOut: (path: string) => boolean;
+  /** Reports whether a file was taken before, or another watched folder takes it. */
+  isKnown: (file: ReadyFile) => boolean;
+  signal: AbortSignal;
+};
+
+const MOST_DEPTH = 32;
+/** New files that are kept in mind. Others wait in the folder until these were taken. */
+export const MOST_FILES = 20_000;
+const MOST_NAMED = 20;
+const FILES_OF_TURN = 50;
+/** A recorder may make an empty file at the begin of a call and write it at the end. */
+export const EMPTY_REST_MS = 10 * 60_000;
+
+type Rest = { bytes: number; changedUs: number; sinceMs: number; look: number };
+
+/**
+ * Makes the function that looks at one watched folder. It remembers since when each new file has not changed, by this
+ * process's own clock: the times of files come from another machine.
+ *
+ * @param nowMs a clock that only goes forward, milliseconds
+ */
+export function createLooks(nowMs: () => number = () => performance.now()) {
+  const rests = new Map<string, Rest>();
+  let looks = 0;
+
+  function restedMs(name: string, facts: { bytes: number; changedUs: number }): number {
+    const before = rests.get(name);
+    const isSame = before && before.bytes === facts.bytes && before.changedUs === facts.changedUs;
+    const sinceMs = isSame ? before.sinceMs : nowMs();
+    rests.set(name, { bytes: facts.bytes, changedUs: facts.changedUs, sinceMs, look: looks });
+    return nowMs() - sinceMs;
+  }
+
+  async function isComplete(path: string, file: ReadyFile, settings: FolderSettings): Promise<boolean> {
+    if (settings.complete === "marker") return isThere(`${path}.done`);
+    const rested = restedMs(file.name, file);
+    if (file.bytes === 0) return rested >= EMPTY_REST_MS;
+    return settings.complete === "rename" || rested >= settings.rest_seconds * 1000;
+  }
+
+  /** Looks once. @throws the system's error when the folder itself cannot be read */
+  return async function look(deps: LookDeps): Promise<LookReport> {
+    looks += 1;
+    const report: LookReport = {
+      ...{ ready: [], resting: 0, unusable: { count: 0, first: [] }, isEmpty: true, hasMore: false },
+    };
+    const refuse = (name: string, reason: string) => {
+      report.unusable.count += 1;
+      if (report.unusable.first.length < MOST_NAMED) report.unusable.first.push({ name, reason });
+    };
+    let seen = 0;
+    for await (const { name, path, problem } of namesBelow(deps, report)) {
+      deps.signal.throwIfAborted();
+      seen += 1;
+      if (seen % FILES_OF_TURN === 0) await nextTurn();
+      if (problem !== undefined) {
+        refuse(name, problem);
+        continue;
+      }
+      if (!takesName(deps.settings, name)) continue;
+      if (report.ready.length + report.resting >= MOST_FILES) {
+        report.hasMore = true;
+        continue;
+      }
+      try {
+        const facts = await factsOf(path);
+        if (!facts) continue;
+        const file = { name, bytes: facts.bytes, changedUs: facts.changedUs };
+        if (deps.isKnown(file)) continue;
+        if (!(await isComplete(path, file, deps.settings))) report.resting += 1;
+        else if (await isReadableFile(path)) report.ready.push(file);
+        else refuse(name, "this server may not read it");
+      } catch (error) {
+        // It was renamed or removed meanwhile. A name that is not UTF-8 cannot be given back to the system.
+        if (!isMissing(error)) refuse(name, reasonOf(error));
+        else if (name.includes("\uFFFD")) refuse(name, "its name is not valid UTF-8: rename it");
+      }
+    }
+    for (const [name, rest] of rests) if (rest.look !== looks) rests.delete(name);
+    report.ready.sort((a, b) => a.changedUs - b.changedUs);
+    return report;
+  };
+}
+
+type Named = { name: string; path: string; problem?: string };
+
+/** Lists regular files below a folder. Links, pipes, devices and hidden folders are left out. */
+async function* namesBelow(
+  { folder, settings, isLeftOut }: LookDeps,
+  report: Pick<LookReport, "isEmpty">,
+): AsyncGenerator<Named> {
+  const pending: { below: string; depth: number }[] = [{ below: "", depth: 0 }];
+  for (let at = pending.shift(); at !== undefined; at = pending.shift()) {
+    const { below, depth } = at;
+    try {
+      for await (const entry of await opendir(join(folder, below))) {
+        if (below === "") report.isEmpty = false;
+        const name = join(below, entry.name);
+        const path = join(folder, name);
+        if (mayBeFile(entry)) yield { name, path };
+        if (!entry.isDirectory() || !settings.subfolders || entry.name.startsWith(".")) continue;
+        if (depth < MOST_DEPTH && !isLeftOut(path)) pending.push({ below: name, depth: depth + 1 });
+      }
+    } catch (error) {
+      if (below === "") throw error;
+      // A folder that was removed meanwhile has no files.
+      if (!isMissing(error)) yield { name: below, path: join(folder, below), problem: reasonOf(error) };
+    }
+  }
+}
+
+/** Some file systems do not say in a listing what an entry is. */
+function mayBeFile(entry: Dirent): boolean {
+  if (entry.isFile()) return true;
+  const isOther =
+    entry.isDirectory() ||
+    entry.isSymbolicLink() ||
+    entry.isFIFO() ||
+    entry.isSocket() ||
+    entry.isBlockDevice() ||
+    entry.isCharacterDevice();
+  return !isOther;
+}
