@@ -3,6 +3,7 @@ import containers from "../../../docs/manual/containers.md" with { type: "text" 
 import firstTranscript from "../../../docs/manual/first-transcript.md" with { type: "text" };
 import gpu from "../../../docs/manual/gpu.md" with { type: "text" };
 import install from "../../../docs/manual/install.md" with { type: "text" };
+import intake from "../../../docs/manual/intake.md" with { type: "text" };
 import keys from "../../../docs/manual/keys.md" with { type: "text" };
 import models from "../../../docs/manual/models.md" with { type: "text" };
 import money from "../../../docs/manual/money.md" with { type: "text" };
@@ -39,5 +40,6 @@ export const TOPICS: readonly Topic[] = [
   topic("operations", operations),
   topic("proofs", proofs),
   topic("written-form", writtenForm),
+  topic("intake", intake),
   topic("troubleshooting", troubleshooting),
 ];
