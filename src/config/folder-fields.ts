@@ -5,8 +5,6 @@ import { boolean, choice, integer, list, type TableOf, text } from "./setting.ts
 export const COMPLETE_CHOICES = ["rest", "marker", "rename"] as const;
 /** What happens to a file of a watched folder once its results are written. */
 export const AFTER_CHOICES = ["keep", "move", "delete"] as const;
-/** What results of a watched folder are written as. */
-export const RESULT_FORMATS = ["json", "srt", "vtt", "txt"] as const;
 /** Times that a transcription of a watched folder can have. */
 const FOLDER_TIMESTAMPS = ["none", "segment", "word"] as const;
 

@@ -16,8 +16,8 @@ import type { FolderSettings } from "../../config/folder-fields.ts";
 import { listAudit } from "../../store/audit-log.ts";
 import { transaction } from "../../store/database.ts";
 import { listFailedFiles, moveWatchedFile } from "../../store/watched-files.ts";
+import { type FolderTest, openFolderTest } from "../../testing/kits/folder-kit.ts";
 import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
-import { type FolderTest, openFolderTest } from "./folders-kit.ts";
 
 let t: FolderTest;
 beforeEach(async () => {
@@ -362,14 +362,17 @@ describe("what is in the way", () => {
     expect(service.status()[0]?.unusable_files[0]?.reason).toContain("UTF-8");
   });
 
-  test.skipIf(process.geteuid?.() === 0)("a file that may not be read is named in the status", async () => {
-    t.put("in/a.wav");
-    chmodSync(inRoot("in/a.wav"), 0);
-    const { service } = t.start([t.settings()]);
-    await t.until(() => service.status()[0]?.unusable === 1);
-    chmodSync(inRoot("in/a.wav"), 0o600);
-    await t.until(() => t.counts().done === 1);
-  });
+  test.skipIf(process.geteuid?.() === 0)(
+    "a file that may not be read is named in the status (needs a user who is not root)",
+    async () => {
+      t.put("in/a.wav");
+      chmodSync(inRoot("in/a.wav"), 0);
+      const { service } = t.start([t.settings()]);
+      await t.until(() => service.status()[0]?.unusable === 1);
+      chmodSync(inRoot("in/a.wav"), 0o600);
+      await t.until(() => t.counts().done === 1);
+    },
+  );
 });
 
 test("at most at_once files are in hand", async () => {

@@ -1,4 +1,4 @@
-import { basename, extname, join, resolve, sep } from "node:path";
+import { basename, extname, resolve, sep } from "node:path";
 import type { FolderSettings } from "../../config/folder-fields.ts";
 import { ConfigError } from "../../config/problems.ts";
 import type { Config } from "../../config/schema.ts";
@@ -147,6 +147,3 @@ export function requestFor(
     ...(settings.script === "" || settings.script === "native" ? {} : { script: settings.script }),
   };
 }
-
-/** Returns where a file of a watched folder is. */
-export const pathOfFile = ({ folder, name }: { folder: string; name: string }): string => join(folder, name);

@@ -11,11 +11,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { FOLDER_FIELDS, type FolderSettings } from "../../config/folder-fields.ts";
 import type { Config } from "../../config/schema.ts";
+import { createFolderService, type FolderDeps, type FolderService } from "../../intake/folders/folders.ts";
 import { silentLog } from "../../lib/log.ts";
 import { countWatchedFiles } from "../../store/watched-files.ts";
-import { openTestApp, type TestAppOptions } from "../../testing/kits/open-test-app.ts";
-import { type Script, scriptedAudio } from "../../testing/kits/scripted-engine.ts";
-import { createFolderService, type FolderDeps, type FolderService } from "./folders.ts";
+import { openTestApp, type TestAppOptions } from "./open-test-app.ts";
+import { type Script, scriptedAudio } from "./scripted-engine.ts";
 
 const DEFAULTS = Object.fromEntries(
   Object.entries(FOLDER_FIELDS).map(([name, field]) => [name, field.default]),
