@@ -4,6 +4,7 @@ import { isFinal, type TranscriptionRequest } from "../../domain/transcription.t
 import { requestOf } from "../../services/transcriptions/acceptance.ts";
 import { gatedTransaction } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
+import { resultInfoOf } from "../../store/transcriptions.ts";
 import { findUpload, type UploadRow } from "../../store/uploads.ts";
 import {
   deleteWatchedFile,
@@ -222,8 +223,7 @@ async function write(deps: StepDeps, row: WatchedFileRow, settings: FolderSettin
   await requireMounted(row);
   const named = row.resultName === null ? await nameResults(deps, row, settings) : row;
   const { result } = deps.transcriptions.result(ownerOfRow(row), id);
-  const { modelId: model, modelVersion: version, mode, timestamps } = transcription;
-  const info = { id, model, version, mode, timestamps };
+  const info = resultInfoOf(transcription);
   await writeResults({ ...named, resultName: named.resultName ?? "" }, settings, result, info);
   return deps.move(named, "written");
 }
