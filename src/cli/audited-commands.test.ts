@@ -173,7 +173,12 @@ const COMMANDS: Record<string, Case> = {
 const IS_FINAL: Record<AuditAction, boolean> = {
   ...{ "organization.purge": true, "key.revoke": true, "transcription.cancel": true },
   ...{ "transcription.delete": true, "upload.delete": true, "webhook.remove": true, "model.remove": true },
-  ...{ "speaker_weights.remove": true, "fleet_worker.remove": true, "database.restore": true },
+  ...{
+    "speaker_weights.remove": true,
+    "punctuation_model.remove": true,
+    "fleet_worker.remove": true,
+    "database.restore": true,
+  },
   ...{ "database.undo_upgrade": true, "clock.confirm": true },
   ...{ "organization.create": false, "organization.set": false, "organization.disable": false },
   ...{ "organization.enable": false, "project.create": false, "project.set": false, "key.create": false },
@@ -187,7 +192,12 @@ const IS_FINAL: Record<AuditAction, boolean> = {
   },
   ...{ "webhook.enable": false, "webhook.disable": false, "webhook.rotate": false },
   ...{ "webhook.redeliver": false, "webhook.test": false, "model.add": false, "model.default": false },
-  ...{ "model.route": false, "speaker_weights.add": false, "bundle.install": false },
+  ...{
+    "model.route": false,
+    "speaker_weights.add": false,
+    "punctuation_model.add": false,
+    "bundle.install": false,
+  },
   ...{ "fleet_keys.create": false, "fleet_worker.add": false, "fleet_worker.drain": false },
   ...{ "fleet_worker.resume": false, "session.link": false, "session.begin": false, "session.end": false },
   ...{ "session.end_all": false, "database.backup": false, "database.upgrade": false },

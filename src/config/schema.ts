@@ -135,6 +135,11 @@ export const CONFIG_SCHEMA = {
       ["auto", "acoustic"],
       "How speakers are distinguished; auto: with nets, the installed ones or those of the executable; acoustic: by the built-in method without nets, which takes less time and is less exact.",
     ),
+    punctuation: choice(
+      "auto",
+      ["auto", "off"],
+      "Whether an installed model of punctuation is used; auto: for texts of models that write none.",
+    ),
     chunk_attempts: reloaded(integer(3, 1, 10, "Attempts for one chunk before it becomes a gap.")),
     model_idle_seconds: integer(
       900,

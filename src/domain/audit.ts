@@ -30,6 +30,8 @@ export const AUDIT_ACTIONS = [
   "model.route",
   "speaker_weights.add",
   "speaker_weights.remove",
+  "punctuation_model.add",
+  "punctuation_model.remove",
   "bundle.install",
   "fleet_keys.create",
   "fleet_worker.add",

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "./errors.ts";
-import type { SpeakerWeightHashes } from "./model.ts";
+import type { PunctuationHashes, SpeakerWeightHashes } from "./model.ts";
 
 /**
  * How a transcription ends. Recognition makes it, and settlement writes it.
@@ -14,6 +14,8 @@ export type Ending<Result> =
       billedMs: number;
       /** Hashes of the nets, where they distinguished the speakers. */
       speakerWeights?: SpeakerWeightHashes;
+      /** Hashes of the model that added punctuation, where one did. */
+      punctuation?: PunctuationHashes;
     }
   | {
       kind: "failed";

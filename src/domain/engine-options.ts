@@ -30,4 +30,6 @@ export type EngineOptions = {
   decoder: string;
   /** Left out: the program distinguishes no speakers. */
   diarization?: "auto" | "acoustic";
+  /** Left out: the program adds no punctuation. */
+  punctuation?: "auto" | "off";
 };

@@ -112,3 +112,23 @@ export type SpeakerWeights = {
 
 /** SHA-256 of the speaker weights that distinguished speakers, by their kind, lower-case hex. */
 export type SpeakerWeightHashes = { segmentation: string; speaker: string };
+
+/** The files of an installed model of punctuation. */
+export type PunctuationFiles = {
+  /** Absolute paths. */
+  modelPath: string;
+  tokenizerPath: string;
+  configPath: string;
+  /** The SHA-256 that the files must have; left out: not known yet. */
+  expected?: PunctuationHashes;
+};
+
+/** SHA-256 of the files of a model of punctuation, lower-case hex. */
+export type PunctuationHashes = { model: string; tokenizer: string; config: string };
+
+/** An installed model of punctuation. */
+export type PunctuationModel = PunctuationFiles & {
+  expected: PunctuationHashes;
+  /** Codes of the languages that it was made for. */
+  languages: readonly string[];
+};

@@ -100,6 +100,7 @@ export const WARNINGS = [
   "unrecognized_speech",
   "language_mismatch",
   "word_times_missing",
+  "punctuation_missing",
 ] as const;
 export type Warning = (typeof WARNINGS)[number];
 

@@ -1,4 +1,4 @@
-import type { SpeakerWeightHashes } from "./model.ts";
+import type { PunctuationHashes, SpeakerWeightHashes } from "./model.ts";
 import type { DoubtfulText, GapReason } from "./result.ts";
 
 /** A move to another state: when, in epoch milliseconds, and to which state. */
@@ -40,6 +40,8 @@ export type RecognitionMeans = {
   isHashedAtLoad?: boolean;
   /** Hashes of installed weights that distinguished the speakers. */
   speakerWeights?: SpeakerWeightHashes;
+  /** Hashes of the model that added punctuation. */
+  punctuation?: PunctuationHashes;
   /** Names the code for this machine's processor, such as `haswell`; left out in rows of older versions. */
   cpuVariant?: string | null;
   /** Version of the executable. */

@@ -16,6 +16,8 @@ import {
   EngineError,
   type OnSpeakersHeard,
   type OnSpeechFound,
+  type PunctuateJob,
+  type PunctuateOutcome,
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
@@ -86,6 +88,8 @@ export type Engine = ChunkExecutor & {
    * recording may use. `onHeard` is called only where weights do it.
    */
   diarize(job: DiarizeJob, signal: AbortSignal, onHeard?: OnSpeakersHeard): Promise<DiarizeOutcome>;
+  /** Finds the punctuation of words with an installed model, in a process of its own. It uses one thread. */
+  punctuate(job: PunctuateJob, signal: AbortSignal): Promise<PunctuateOutcome>;
   /**
    * Returns how many cores recognition leaves idle.
    *
@@ -146,6 +150,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     recognize: executor.recognize,
     diarize: (job, signal, onHeard) =>
       pool.diarize({ ...job, threads: executor.threadsAlone() }, signal, onHeard),
+    punctuate: pool.punctuate,
     idleCores: (chunks) => Math.max(0, machine.cores - Math.max(chunks, executor.running())),
     warm: async (model, signal) => {
       await Promise.all([pool.warm(model, signal), pool.warmSpeech(signal)]);

@@ -7,10 +7,12 @@ import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 import type { ComputeDevice } from "../native/compute-device.ts";
 import type { NativeFiles } from "../native/native-files.ts";
+import type { PunctuateJob, PunctuateOutcome } from "../punctuation/job.ts";
 
 export type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "../diarization/job.ts";
 export type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 export type { ComputeDevice } from "../native/compute-device.ts";
+export type { PunctuateJob, PunctuateOutcome } from "../punctuation/job.ts";
 
 /**
  * The messages between the program and its worker processes, and the jobs that the rest of the program gives to an
@@ -119,6 +121,7 @@ export type WorkerRequest =
   | ({ type: "transcribe"; id: number; audio: AudioRef; settings: RecognizerSettings } & ChunkThreads)
   | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
+  | { type: "punctuate"; id: number; job: PunctuateJob }
   | { type: "abort"; id: number };
 
 export type WorkerReply =
@@ -136,6 +139,7 @@ export type WorkerReply =
   /** The share of the audio that the nets have heard, 0 to 1, sent while they hear the rest. */
   | { type: "speakers_heard"; id: number; share: number }
   | { type: "diarized"; id: number; outcome: DiarizeOutcome }
+  | { type: "punctuated"; id: number; outcome: PunctuateOutcome }
   | { type: "failed"; id: number; reason: string };
 
 /** What a recognizer's native library found on this machine. */

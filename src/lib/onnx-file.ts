@@ -17,6 +17,7 @@ export type OnnxPort = { name: string; type: number; shape: (number | string)[] 
 /** Numbers of ONNX data types (`TensorProto.DataType`). */
 export const ONNX_FLOAT = 1;
 export const ONNX_INT64 = 7;
+export const ONNX_BOOL = 9;
 
 /** Bytes of one element of a data type whose tensors may be stored as raw data. */
 const ELEMENT_BYTES = new Map([
@@ -27,7 +28,7 @@ const ELEMENT_BYTES = new Map([
   [5, 2],
   [6, 4],
   [ONNX_INT64, 8],
-  [9, 1],
+  [ONNX_BOOL, 1],
   [10, 2],
   [11, 8],
   [12, 4],

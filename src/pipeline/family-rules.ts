@@ -16,6 +16,8 @@ export type FamilyRules = {
    * recognized whole. Left out: pauses do not matter, and are shortened.
    */
   normalizesChunks?: boolean;
+  /** Texts of the family have punctuation. Left out: a model of punctuation adds it where a recognized text has none. */
+  writesPunctuation?: boolean;
   /** Text of a lower confidence, 0 to 1, is doubtful, where the manifest of a model sets no other floor. */
   unknownBelow: number;
   /** Returns the settings for the chunks of a request. */

@@ -92,7 +92,7 @@ async function warmDefault(
 
 /** Compares the files of all models with their SHA-256, for `READ_WITHIN_MS` in all. */
 async function readModels(
-  models: Pick<ModelService, "list" | "verify" | "verifySpeakerWeights">,
+  models: Pick<ModelService, "list" | "verify" | "verifySpeakerWeights" | "verifyPunctuation">,
 ): Promise<Pick<EngineReport, "damagedModels" | "unreadModels">> {
   const signal = AbortSignal.timeout(READ_WITHIN_MS);
   const damagedModels: string[] = [];
@@ -111,6 +111,8 @@ async function readModels(
     for (const { id, problems } of await models.verifySpeakerWeights(signal)) {
       damagedModels.push(...problems.map((problem) => `speaker weights of the kind ${id}: ${problem}`));
     }
+    for (const { problems } of await models.verifyPunctuation(signal))
+      damagedModels.push(...problems.map((problem) => `model of punctuation: ${problem}`));
   } catch (error) {
     if (signal.aborted) unreadModels.push("speaker weights: `shruti models verify` reads them");
     else damagedModels.push(`speaker weights: ${errorMessage(error)}`);

@@ -255,6 +255,7 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
     log: silentLog,
     familyOf: FAMILIES.of,
     speakerWeights: parts.models.speakerWeights,
+    punctuation: parts.models.punctuation,
     maxDurationMs: config.limits.max_duration_seconds * 1000,
     mostAttempts: config.engine.chunk_attempts,
     keepsDoubtful: config.engine.doubtful_text === "keep",

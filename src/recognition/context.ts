@@ -1,4 +1,4 @@
-import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
+import type { InstalledModel, PunctuationModel, SpeakerWeights } from "../domain/model.ts";
 import type { Reading } from "../domain/reading.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -64,6 +64,8 @@ export type RecognitionTools = {
   familyOf: (name: string) => FamilyRules;
   /** Returns the pairs of nets that distinguish speakers, in the order in which they are tried; none: the built-in method. */
   speakerWeights: () => readonly SpeakerWeights[];
+  /** Returns the model that adds punctuation to texts without any; undefined or left out: none is installed or wanted. */
+  punctuation?: () => PunctuationModel | undefined;
   /** Longest recording that is decoded. A verified recording may be longer. */
   maxDurationMs: number;
   /** Failed attempts after which a chunk becomes a gap. */

@@ -1,6 +1,6 @@
 import type { RecognitionEnding } from "../domain/ending.ts";
 import { AppError } from "../domain/errors.ts";
-import type { SpeakerWeightHashes } from "../domain/model.ts";
+import type { PunctuationHashes, SpeakerWeightHashes } from "../domain/model.ts";
 import type { Reading } from "../domain/reading.ts";
 import type { Gap, TranscriptionResult, Warning } from "../domain/result.ts";
 import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.ts";
@@ -16,11 +16,12 @@ export type EndingInput = {
   channels: number;
   /** All chunks. Each has ended. */
   chunks: readonly ChunkRecord[];
-  /** Segments of all chunks, with wording and speakers applied. */
+  /** Segments of all chunks, with wording, speakers and punctuation applied. */
   segments: readonly LooseSegment[];
   /** Warnings about the recording as a whole. */
   warnings: readonly Warning[];
   speakerWeights?: SpeakerWeightHashes;
+  punctuation?: PunctuationHashes;
   /** How the file was read, where it has several audio tracks. */
   reading?: Reading;
 };
@@ -65,9 +66,13 @@ export function endingOf({
   });
   const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const totalMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });
-  const { speakerWeights } = input;
+  const { speakerWeights, punctuation } = input;
   const ending = { kind: "result", result, billedMs: Math.max(0, totalMs - gapMs) } as const;
-  return speakerWeights ? { ...ending, speakerWeights } : ending;
+  return {
+    ...ending,
+    ...(speakerWeights ? { speakerWeights } : {}),
+    ...(punctuation ? { punctuation } : {}),
+  };
 }
 
 /** Makes the ending of a recognition that failed because of the recording or the engine. */

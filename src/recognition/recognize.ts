@@ -21,6 +21,7 @@ import { endingOf, failureOf } from "./ending.ts";
 import { createPrefetch, type Prefetch } from "./prefetch.ts";
 import { type DecodedRecording, decodeRecording, findChunks } from "./prepare.ts";
 import { createProgress, type Progress } from "./progress.ts";
+import { punctuate } from "./punctuation-run.ts";
 import { withRetries } from "./retry.ts";
 import { createSpeakerRun, type SpeakerRun } from "./speaker-run.ts";
 import { segmentWriter } from "./written-form.ts";
@@ -55,7 +56,7 @@ export async function recognizeRecording(
     if (!recognized) return undefined;
     try {
       if (!(await tools.checkpoint.finishChunks())) return undefined;
-      return await assemble(job, { ...decoded, ...recognized }, signal);
+      return await assemble(job, tools, { ...decoded, ...recognized }, signal);
     } finally {
       await recognized.speakers?.stop();
     }
@@ -226,7 +227,8 @@ const WRITTEN_SEGMENTS_AT_ONCE = 10;
 
 /** Assembles the result from the outcomes of all chunks. */
 async function assemble(
-  { request }: RecognitionJob,
+  { request, model }: RecognitionJob,
+  tools: RecognitionTools,
   { warnings, ended, speakers, ...recording }: DecodedRecording & Recognized,
   signal: AbortSignal,
 ): Promise<RecognitionEnding<TranscriptionResult>> {
@@ -241,7 +243,8 @@ async function assemble(
   const found = segments.length > 0 ? await speakers?.finish() : undefined;
   const labelled = found ? joinSpeakers(segments, found.turns) : segments;
   const write = await segmentWriter(request);
-  const written = await inSlices(labelled, write, WRITTEN_SEGMENTS_AT_ONCE);
+  const marked = await punctuate(tools, model.family, labelled, signal);
+  const written = await inSlices(marked.segments, write, WRITTEN_SEGMENTS_AT_ONCE);
   return endingOf({
     request,
     durationMs: recording.durationMs,
@@ -249,7 +252,8 @@ async function assemble(
     reading: recording.reading,
     chunks,
     segments: written,
-    warnings: [...warnings, ...(found?.warnings ?? [])],
+    warnings: [...warnings, ...(found?.warnings ?? []), ...marked.warnings],
     ...(found?.speakerWeights ? { speakerWeights: found.speakerWeights } : {}),
+    ...(marked.punctuation ? { punctuation: marked.punctuation } : {}),
   });
 }

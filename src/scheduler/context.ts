@@ -1,7 +1,7 @@
 import type { DecoderPlaces } from "../admission/decoder-places.ts";
 import type { Slots } from "../admission/slots.ts";
 import type { Config } from "../config/schema.ts";
-import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
+import type { InstalledModel, PunctuationModel, SpeakerWeights } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -31,6 +31,8 @@ export type ServerParts = {
   familyOf: RecognitionTools["familyOf"];
   /** Returns the pairs of nets that distinguish speakers, in the order in which they are tried; none: the built-in method. */
   speakerWeights: () => readonly SpeakerWeights[];
+  /** Returns the model that adds punctuation to texts without any; undefined: none is installed or wanted. */
+  punctuation: () => PunctuationModel | undefined;
   /** Returns the path of an upload's recording. */
   audioPath: (uploadId: string) => string;
   /** The commit that this executable was built from; null: not known. */

@@ -1,3 +1,4 @@
+import { punctuationFor } from "../recognition/punctuation-run.ts";
 import { createTextSoFar, type TextSoFar } from "../recognition/text-so-far.ts";
 import { segmentWriter } from "../recognition/written-form.ts";
 import { countAllChunks, listFirstEnded } from "../store/chunks.ts";
@@ -26,7 +27,8 @@ export function createTextStreams({
   database: { store },
   commits,
   log,
-}: Pick<RunContext, "database" | "commits" | "log">): TextStreams {
+  ...parts
+}: Pick<RunContext, "database" | "commits" | "log" | "findModel" | "familyOf" | "punctuation">): TextStreams {
   const onError = (error: unknown) =>
     log.error({ err: error }, "the text so far could not be given to a client");
   const watchers = createWatchers(onError);
@@ -41,6 +43,9 @@ export function createTextStreams({
       async function advance(): Promise<void> {
         const row = findTranscription(store, id);
         if (!row) return;
+        // The marks of a word depend on the words after it, so the text is known at the end.
+        const family = parts.findModel(row.modelId)?.family;
+        if (family !== undefined && punctuationFor(parts, family)) return;
         const write = await segmentWriter(row);
         text ??= createTextSoFar(row, write);
         const following = listFirstEnded(store, id, text.chunks());

@@ -75,6 +75,7 @@ function meansOf(
     ...{ device: device ?? null, cpuVariant: cpuVariant ?? null, modelSha256, isHashedAtLoad: true },
     ...(parts ? { modelFiles: parts.map(({ name, sha256 }) => ({ name, sha256 })) } : {}),
     ...("speakerWeights" in ending ? { speakerWeights: ending.speakerWeights } : {}),
+    ...("punctuation" in ending ? { punctuation: ending.punctuation } : {}),
     ...{ executable: packageJson.version, commit, precision, decoding: recordedDecoding(decoding) },
   };
 }
@@ -128,6 +129,7 @@ async function recognize(
     log: context.log.child({ transcription_id: row.id }),
     familyOf: context.familyOf,
     speakerWeights: context.speakerWeights,
+    punctuation: context.punctuation,
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
     mostAttempts: context.config.engine.chunk_attempts,
     keepsDoubtful: doubtfulText === "keep",

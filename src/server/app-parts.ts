@@ -331,6 +331,7 @@ function openScheduler(
     commit,
     findModel: (id) => models.find(id),
     speakerWeights: models.speakerWeights,
+    punctuation: models.punctuation,
     audioPath: uploads.audioPath,
     windowMs: () => FAMILIES.of(models.findDefault()?.family ?? FAMILIES.standard.name).windowMs,
     weightBytes: () => models.findDefault()?.bytes ?? 0,

@@ -76,6 +76,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
       ...{ precision: means.precision, decoding: means.decoding },
       ...(means.doubtfulText ? { doubtful_text: means.doubtfulText } : {}),
       ...(means.speakerWeights ? { speaker_weights: means.speakerWeights } : {}),
+      ...(means.punctuation ? { punctuation: means.punctuation } : {}),
     },
     executable: { version: means.executable, commit: means.commit ?? null },
     result: {

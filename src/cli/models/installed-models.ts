@@ -26,6 +26,10 @@ export async function openModels(
       const { tryOutSpeakerWeights } = await import("./speaker-weights.ts");
       await asUser(owner, () => tryOutSpeakerWeights(config, dataDir, log, weights));
     },
+    tryOutPunctuation: async (files) => {
+      const { tryOutPunctuation } = await import("./punctuation.ts");
+      await asUser(owner, () => tryOutPunctuation(config, dataDir, log, files));
+    },
   });
   // `models.dir` may be elsewhere, and root's.
   actAs(ownerOf(service.directory));

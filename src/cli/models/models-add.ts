@@ -8,6 +8,7 @@ import { asOwnerOf } from "../../lib/rights.ts";
 import type { StagedImport } from "../../model-import/import-process.ts";
 import type { WeightType } from "../../model-import/quantise.ts";
 import type { AddModelOptions } from "../../services/models/models.ts";
+import { PUNCTUATION_KIND } from "../../services/models/punctuation-model.ts";
 import type { SpeakerWeightKind } from "../../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { cleanUpAtEnd } from "../frame/ending.ts";
@@ -21,6 +22,7 @@ import {
   collectLanguage,
   type GivenLanguage,
   KINDS,
+  type ModelKind,
   readKind,
   readLanguages,
   readModes,
@@ -37,7 +39,7 @@ type AddArguments = Pick<AddModelOptions, "id" | "name" | "licence" | "source" |
   ngram?: GivenNgram[];
   trial: boolean;
   dryRun?: true;
-  kind?: SpeakerWeightKind;
+  kind?: ModelKind;
   default?: true;
   json?: true;
 };
@@ -55,7 +57,7 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
     )
     .option(
       "--kind <kind>",
-      `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; they take the place of the executable's net of that kind`,
+      `instead of a speech model: ${KINDS}: an ONNX file for telling speakers apart, which takes the place of the executable's net of that kind, or the folder of a model that adds punctuation to texts without any`,
       readKind,
     )
     .option("--id <id>", "ID (default: from the file's or folder's name)")
@@ -102,12 +104,34 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
           "with --kind there are only --licence, --source, --sha256 and --json",
         );
       }
+      if (options.kind === PUNCTUATION_KIND) return addPunctuation(context, path, options);
       return addSpeakerWeights(context, path, options.kind, options);
     });
 }
 
 /** Options that say something of speaker weights. */
 const WITH_KIND: ReadonlySet<string> = new Set(["kind", "licence", "source", "sha256", "json"]);
+
+async function addPunctuation(
+  context: CliContext,
+  folder: string,
+  { licence, source, sha256, json }: AddArguments,
+): Promise<void> {
+  const { statSync } = await import("node:fs");
+  if (!asOwnerOf(folder, () => statSync(folder, { throwIfNoEntry: false })?.isDirectory()))
+    throw new CommandError("not_found", `there is no folder ${folder}`);
+  const service = await openModels(context);
+  const card = await service.addPunctuation(folder, {
+    ...(licence === undefined ? {} : { licence }),
+    ...(source === undefined ? {} : { source }),
+    ...(sha256 === undefined ? {} : { sha256 }),
+  });
+  if (!service.punctuation()) context.note("it is not used: engine.punctuation is off in the config");
+  if (card.licenceFiles.length === 0)
+    context.note("the folder has no text of a licence; none is kept with the model");
+  if (json) context.printJson({ kind: PUNCTUATION_KIND, ...card });
+  else context.printLine(PUNCTUATION_KIND);
+}
 
 async function addSpeakerWeights(
   context: CliContext,

@@ -102,7 +102,7 @@ async function fetchEntry(context: CliContext, entry: CatalogueEntry, options: F
       `the SHA-256 of ${unverified.join(", ")} of ${entry.name} are not known, so nobody would notice other content; --accept-unverified fetches them all the same, and weights are checked`,
     );
   }
-  const folder = entry.form === "folder" ? join(options.directory, entry.name) : options.directory;
+  const folder = isFolder(entry) ? join(options.directory, entry.name) : options.directory;
   makeFoldersBelow(options.directory, folder);
   const received: { name: string; path: string; sha256: string; verified: boolean }[] = [];
   for (const file of entry.files) {
@@ -141,7 +141,7 @@ function report(
         `${path}: SHA-256 ${sha256} ${verified ? "is right" : "was not checked: none is known"}`,
       );
     }
-  const path = entry.form === "folder" ? folder : (received[0]?.path ?? folder);
+  const path = isFolder(entry) ? folder : (received[0]?.path ?? folder);
   const kind = kindOf(entry);
   const languages = entry.languages && kind === undefined ? ` --languages ${entry.languages.join(",")}` : "";
   const given = `${kind === undefined ? "" : `--kind ${kind} `}${path}${languages}`;
@@ -149,7 +149,9 @@ function report(
   context.note(`Install it with: shruti models add ${given}${licence} --source ${entry.source}`);
 }
 
-/** Which net for distinguishing speakers an entry is; undefined: a speech model. */
+const isFolder = ({ form }: CatalogueEntry) => form === "folder" || form === "punctuation";
+
+/** What an entry is beside the speech models; undefined: a speech model. */
 const kindOf = ({ form }: CatalogueEntry) => (form === "ggml" || form === "folder" ? undefined : form);
 
 function listOf(entries: readonly CatalogueEntry[]): string {
@@ -158,9 +160,15 @@ function listOf(entries: readonly CatalogueEntry[]): string {
     megabytes(entry),
     entry.languages?.join(" ") ?? (kindOf(entry) === "segmentation" ? "all" : "many"),
     entry.licence,
-    entry.published ?? (kindOf(entry) === undefined ? "" : `distinguishes speakers: --kind ${kindOf(entry)}`),
+    entry.published ?? purposeOf(entry),
   ]);
   return renderTable(["NAME", "MB", "LANGUAGES", "LICENCE", "PUBLISHED ERROR RATE"], rows);
+}
+
+function purposeOf(entry: CatalogueEntry): string {
+  const kind = kindOf(entry);
+  if (kind === undefined) return "";
+  return `${kind === "punctuation" ? "adds punctuation" : "distinguishes speakers"}: --kind ${kind}`;
 }
 
 function megabytes({ size }: CatalogueEntry): string {

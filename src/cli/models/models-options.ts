@@ -2,14 +2,19 @@ import { InvalidArgumentError } from "commander";
 import { MODES, type Mode } from "../../domain/transcription.ts";
 import { WEIGHT_TYPES, type WeightType } from "../../model-import/quantise.ts";
 import type { AddModelOptions } from "../../services/models/models.ts";
+import { PUNCTUATION_KIND } from "../../services/models/punctuation-model.ts";
 import { SPEAKER_WEIGHT_KINDS, type SpeakerWeightKind } from "../../services/models/speaker-weights.ts";
 
 /** Parsers of the options of `shruti models …`. */
 
-export const KINDS = SPEAKER_WEIGHT_KINDS.join(" or ");
+/** What is installed beside the speech models. */
+export type ModelKind = SpeakerWeightKind | typeof PUNCTUATION_KIND;
 
-export function readKind(text: string): SpeakerWeightKind {
-  const kind = SPEAKER_WEIGHT_KINDS.find((known) => known === text);
+const MODEL_KINDS: readonly ModelKind[] = [...SPEAKER_WEIGHT_KINDS, PUNCTUATION_KIND];
+export const KINDS = `${SPEAKER_WEIGHT_KINDS.join(", ")} or ${PUNCTUATION_KIND}`;
+
+export function readKind(text: string): ModelKind {
+  const kind = MODEL_KINDS.find((known) => known === text);
   if (!kind) throw new InvalidArgumentError(`It is ${KINDS}.`);
   return kind;
 }

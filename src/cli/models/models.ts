@@ -4,14 +4,14 @@ import { describeVerdicts, noticeOf } from "../../domain/trial.ts";
 import { FAMILIES } from "../../families/families.ts";
 import { toInstalledModel } from "../../http/console/views.ts";
 import type { MeasuredFigures, ModelService } from "../../services/models/models.ts";
-import type { SpeakerWeightKind } from "../../services/models/speaker-weights.ts";
+import { PUNCTUATION_KIND } from "../../services/models/punctuation-model.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { renderFields, renderTable } from "../frame/output.ts";
 import { openModels } from "./installed-models.ts";
 import { registerModelsAdd } from "./models-add.ts";
 import { registerModelsAdvise } from "./models-advise.ts";
 import { registerModelsFetch } from "./models-fetch.ts";
-import { KINDS, readKind } from "./models-options.ts";
+import { KINDS, type ModelKind, readKind } from "./models-options.ts";
 import { registerModelsQuantise } from "./models-quantise.ts";
 
 /** `shruti models …` */
@@ -43,6 +43,8 @@ export function registerModels(program: Command, context: CliContext): void {
       ]);
       context.printTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows);
       context.note(describeDiarization(service));
+      const punctuation = describePunctuation(service);
+      if (punctuation !== undefined) context.note(punctuation);
     });
 
   models
@@ -89,6 +91,16 @@ function describeDiarization(service: ModelService): string {
   return `speakers are distinguished by the acoustic method${unused}`;
 }
 
+/** Says which model adds punctuation; undefined: none is installed. */
+function describePunctuation(service: ModelService): string | undefined {
+  const card = service.punctuationCard();
+  if (!card) return undefined;
+  const what = `a model of punctuation for ${card.languages.join(" ")} (${megabytes(card.bytes)} MB, ${card.licence ?? "licence not given"})`;
+  return service.punctuation()
+    ? `texts without punctuation get it from ${what}`
+    : `${what} is not used: engine.punctuation`;
+}
+
 function registerRoute(models: Command, context: CliContext): void {
   models
     .command("route")
@@ -122,7 +134,7 @@ function registerVerify(models: Command, context: CliContext): void {
   models
     .command("verify")
     .description(
-      "read the weights of one model, or of all and of those that distinguish speakers, and compare their SHA-256",
+      "read the weights of one model, or of all, of those that distinguish speakers and of punctuation, and compare their SHA-256",
     )
     .argument("[id]", "model")
     .option("--json", "print JSON")
@@ -131,7 +143,8 @@ function registerVerify(models: Command, context: CliContext): void {
       const ids = id === undefined ? service.list().map((model) => model.id) : [id];
       const outcomes = [];
       for (const each of ids) outcomes.push(await service.verify(each));
-      if (id === undefined) outcomes.push(...(await service.verifySpeakerWeights()));
+      if (id === undefined)
+        outcomes.push(...(await service.verifySpeakerWeights()), ...(await service.verifyPunctuation()));
       if (options.json) context.printJson(outcomes);
       for (const { id: checked, problems } of outcomes) {
         if (!options.json) context.printLine(`${checked}: ${problems.join("; ") || "unchanged"}`);
@@ -151,17 +164,23 @@ function registerRemove(models: Command, context: CliContext): void {
     .argument("[id]", "model")
     .option("--kind <kind>", `instead of a model: weights of the kind ${KINDS}`, readKind)
     .option("--json", "print JSON")
-    .action(async (id: string | undefined, { kind, json }: { kind?: SpeakerWeightKind; json?: true }) => {
+    .action(async (id: string | undefined, { kind, json }: { kind?: ModelKind; json?: true }) => {
       if ((id === undefined) === (kind === undefined)) {
         throw new CommandError("usage", "name a model, or a kind with --kind");
       }
       const service = await openModels(context);
-      if (kind !== undefined) await service.removeSpeakerWeights(kind);
+      if (kind === PUNCTUATION_KIND) await service.removePunctuation();
+      else if (kind !== undefined) await service.removeSpeakerWeights(kind);
       else if (id !== undefined) await service.remove(id);
       if (json) return context.printJson({ removed: id ?? kind, default: service.resolve().id });
-      context.note(kind === undefined ? `Model ${id} was removed.` : `The ${kind} weights were removed.`);
+      context.note(removedText(id, kind));
       if (kind === undefined) context.note(describeDefault(service));
     });
+}
+
+function removedText(id: string | undefined, kind: ModelKind | undefined): string {
+  if (kind === PUNCTUATION_KIND) return "The model of punctuation was removed.";
+  return kind === undefined ? `Model ${id} was removed.` : `The ${kind} weights were removed.`;
 }
 
 function registerDefault(models: Command, context: CliContext): void {

@@ -16,6 +16,8 @@ const WARNING_TEXTS: Record<Warning, string> = {
   unrecognized_speech: "some speech was not understood; its times are in the field unrecognized",
   language_mismatch: "another language is spoken than the one asked for; check --language",
   word_times_missing: "for some text the model gave no times of words",
+  punctuation_missing:
+    "the model of punctuation could not be used; `shruti models verify` names what is wrong",
   tracks_left_out: "other audio tracks with sound were left out; see engine.tracks",
 };
 

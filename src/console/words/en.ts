@@ -325,6 +325,10 @@ export const en = {
       "Another language seems to be spoken than the one that was chosen.",
       "Choose that language and send the recording again.",
     ],
+    punctuation_missing: [
+      "The text has no punctuation, because the model for it could not be used.",
+      "Tell the admin, who can check it.",
+    ],
     word_times_missing: [
       "For some text the model could not say when each word was spoken.",
       "That text has the times of its sentences. Another model may know more.",

@@ -12,6 +12,8 @@ import {
   type OnSpeakersHeard,
   type OnSpeechFound,
   type PoolJob,
+  type PunctuateJob,
+  type PunctuateOutcome,
   type SpeechJob,
   type SpeechRegion,
   type WorkerOutcome,
@@ -19,6 +21,7 @@ import {
 } from "../protocol.ts";
 import { chooseSpeechWorkers } from "../sizing.ts";
 import { createNeuralDiarization } from "./neural-diarization.ts";
+import { createPassingProcess } from "./passing-process.ts";
 import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
 import { createSpeechProcesses } from "./speech-processes.ts";
 import type { HostOptions, RunOptions } from "./worker-host.ts";
@@ -42,8 +45,8 @@ export type PoolStatus = {
 
 /**
  * The worker processes of this machine: one for each model in use, which holds the weights once for all its chunks;
- * some that find speech and distinguish speakers by their sound; and one that distinguishes speakers with installed
- * weights while that is needed. Its methods reject with EngineError, as `WorkerHost.request` does, and with
+ * some that find speech and distinguish speakers by their sound; and, while they are needed, one that distinguishes speakers
+ * with installed weights and one that finds punctuation. Its methods reject with EngineError, as `WorkerHost.request` does, and with
  * `interrupted` once it is closed.
  */
 export type Pool = {
@@ -53,6 +56,8 @@ export type Pool = {
   detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
   /** Distinguishes the speakers of a recording. `onHeard` is called only where weights do it. */
   diarize(job: DiarizeJob, signal: AbortSignal, onHeard?: OnSpeakersHeard): Promise<DiarizeOutcome>;
+  /** Finds the punctuation of words. */
+  punctuate(job: PunctuateJob, signal: AbortSignal): Promise<PunctuateOutcome>;
   /** Loads a model before its first chunk. */
   warm(model: EngineModel, signal: AbortSignal): Promise<void>;
   /** Starts the first process that finds speech unless it runs. */
@@ -67,6 +72,12 @@ export type Pool = {
 /** Finding speech runs at a hundred times real time and more; a process that needs longer than the audio is stuck. */
 const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
 
+/** A net took 0.1 ms to 0.4 ms for a word; far beyond that it is stuck. The first request also loads it. */
+const PUNCTUATION_TIMEOUT_FLOOR_MS = 60_000;
+const PUNCTUATION_TIMEOUT_FACTOR_MS = 50;
+/** Recordings of a queue follow one another. Loading the model again takes about a second. */
+const PUNCTUATION_IDLE_MS = 60_000;
+
 export function createPool(options: PoolOptions): Pool {
   const brokenVariants = createBrokenVariants();
   const hostOptions = { ...hostOptionsOf(options), brokenVariants };
@@ -74,6 +85,7 @@ export function createPool(options: PoolOptions): Pool {
   // Speech and speakers are found on the processor. A GPU's driver would only take memory in these processes.
   const withoutGpu: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
   const neural = createNeuralDiarization(withoutGpu);
+  const punctuation = createPassingProcess(withoutGpu, PUNCTUATION_IDLE_MS);
   const speech = createSpeechProcesses(
     { ...withoutGpu, opens: ["speech"] },
     chooseSpeechWorkers(options.engine.speech_workers, measureMachine()),
@@ -111,6 +123,13 @@ export function createPool(options: PoolOptions): Pool {
       return expectReply(reply, "diarized").outcome;
     },
 
+    async punctuate(job, signal) {
+      requireOpen();
+      const timeoutMs = PUNCTUATION_TIMEOUT_FLOOR_MS + job.words.length * PUNCTUATION_TIMEOUT_FACTOR_MS;
+      const reply = await punctuation.request({ type: "punctuate", job }, { signal, timeoutMs });
+      return expectReply(reply, "punctuated").outcome;
+    },
+
     warm: (model, signal) => models.withModel(model, signal, (host) => host.warm(signal)),
 
     warmSpeech: speech.warm,
@@ -128,7 +147,7 @@ export function createPool(options: PoolOptions): Pool {
 
     async close() {
       isClosed = true;
-      await Promise.all([models.close(), neural.close(), speech.close()]);
+      await Promise.all([models.close(), neural.close(), punctuation.close(), speech.close()]);
     },
   };
 }

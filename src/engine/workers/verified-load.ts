@@ -1,6 +1,8 @@
 import { statSync } from "node:fs";
-import type { SpeakerWeights } from "../../domain/model.ts";
+import type { PunctuationFiles, SpeakerWeights } from "../../domain/model.ts";
 import type { DescribedFile } from "../../domain/model-hash.ts";
+import type { NativeFiles } from "../../native/native-files.ts";
+import { openPunctuator, type Punctuator } from "../../punctuation/pcs-model.ts";
 import type { DiarizeOutcome, WorkerRequest } from "../protocol.ts";
 import type { LoadedRecognizer, Recognizer } from "../recognizer.ts";
 
@@ -51,6 +53,49 @@ export async function diarizeHashed(
   const outcome = await diarize();
   requireSame(paths, before);
   return { ...outcome, weightHashes: { segmentation, speaker } };
+}
+
+/**
+ * Keeps the model of punctuation that was used last.
+ *
+ * @returns a function that loads a model with the first work for it, and hashes its files before. It throws Error for files with
+ *   another SHA-256 than they must have, or that changed meanwhile, and what `openPunctuator` throws
+ */
+export function keepPunctuator(sha256OfFile: HashFile) {
+  let kept: { path: string; opening: Promise<Punctuator> } | undefined;
+  return async (files: PunctuationFiles, nativeFiles: NativeFiles): Promise<Punctuator> => {
+    if (kept?.path !== files.modelPath)
+      kept = { path: files.modelPath, opening: openHashedPunctuator(files, sha256OfFile, nativeFiles) };
+    const { opening } = kept;
+    try {
+      return await opening;
+    } catch (error) {
+      // The next work tries again: the file may have been put right.
+      if (kept?.opening === opening) kept = undefined;
+      throw error;
+    }
+  };
+}
+
+async function openHashedPunctuator(
+  files: PunctuationFiles,
+  sha256OfFile: HashFile,
+  nativeFiles: NativeFiles,
+): Promise<Punctuator> {
+  const { modelPath, tokenizerPath, configPath, expected } = files;
+  const paths = [modelPath, tokenizerPath, configPath];
+  const before = paths.map(identityOf);
+  if (expected) {
+    const [model = "", tokenizer = "", config = ""] = await Promise.all(
+      paths.map((path) => sha256OfFile(path)),
+    );
+    requireHash(modelPath, model, expected.model);
+    requireHash(tokenizerPath, tokenizer, expected.tokenizer);
+    requireHash(configPath, config, expected.config);
+  }
+  const punctuator = await openPunctuator(nativeFiles, files);
+  requireSame(paths, before);
+  return punctuator;
 }
 
 function requireHash(path: string, found: string, expected: string | undefined): void {

@@ -77,7 +77,8 @@ export type HostStatus = {
 export type HostRequest =
   | Omit<Extract<WorkerRequest, { type: "transcribe" }>, "id">
   | Omit<Extract<WorkerRequest, { type: "detect_speech" }>, "id">
-  | Omit<Extract<WorkerRequest, { type: "diarize" }>, "id">;
+  | Omit<Extract<WorkerRequest, { type: "diarize" }>, "id">
+  | Omit<Extract<WorkerRequest, { type: "punctuate" }>, "id">;
 
 export type TaskOptions = {
   signal: AbortSignal;

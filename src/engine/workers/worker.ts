@@ -9,7 +9,7 @@ import { openRecognizer } from "../open-recognizer.ts";
 import type { SpeechRegion, WorkerReply, WorkerRequest } from "../protocol.ts";
 import type { LoadedRecognizer, OpenRecognizer, Recognizer } from "../recognizer.ts";
 import { openVad, type Vad } from "../vad/vad.ts";
-import { diarizeHashed, type HashFile, loadVerified } from "./verified-load.ts";
+import { diarizeHashed, type HashFile, keepPunctuator, loadVerified } from "./verified-load.ts";
 
 /**
  * Runs a worker process: answers the `WorkerRequest`s of its parent until the parent is gone. Native code runs only in
@@ -78,6 +78,7 @@ export function createWorker(
   let files: NativeFiles | undefined;
   let starting: Promise<void> | undefined;
   let vad: Vad | undefined;
+  const punctuatorOf = keepPunctuator(sha256OfFile);
 
   async function openParts(request: Requests["start"]): Promise<void> {
     files = request.nativeFiles;
@@ -147,6 +148,11 @@ export function createWorker(
     return { type: "diarized", id, outcome };
   }
 
+  async function punctuate({ id, job }: Requests["punctuate"], signal: AbortSignal): Promise<WorkerReply> {
+    const punctuator = await punctuatorOf(job.model, requireFiles());
+    return { type: "punctuated", id, outcome: { marks: await punctuator.punctuate(job.words, signal) } };
+  }
+
   function requireFiles(): NativeFiles {
     if (!files) throw new Error("the engine has not been started");
     return files;
@@ -165,6 +171,8 @@ export function createWorker(
           return answer(request.id, (signal) => detectSpeech(request, signal));
         case "diarize":
           return answer(request.id, (signal) => diarize(request, signal));
+        case "punctuate":
+          return answer(request.id, (signal) => punctuate(request, signal));
         case "abort":
           running.get(request.id)?.abort(new Error("aborted"));
       }

@@ -75,6 +75,7 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
   },
   windowMs: WINDOW_MS,
   maxChunkMs: WINDOW_MS,
+  writesPunctuation: true,
   unknownBelow: UNKNOWN_BELOW,
   settingsFor: whisperSettings,
   inOwnLetters: (text, { language }, model) => conversionOf(language, model)?.convert(text) ?? text,

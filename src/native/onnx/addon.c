@@ -168,7 +168,7 @@ static napi_value open_ngram(napi_env env, napi_callback_info info) {
 
 /* --- runs, and abort(number) --- */
 
-/* A run of either kind. Those of CTC models have `allowed`. */
+/* A run of one of three kinds. Those of CTC models have `allowed`, those over tokens `ids`. */
 typedef struct run_job {
   struct run_job *next;
   napi_async_work work;
@@ -192,6 +192,8 @@ typedef struct run_job {
   speaker_sound sound;
   size_t wanted;
   onnx_numbers numbers;
+  int32_t *ids;
+  token_labels labels;
   char reason[ONNX_REASON];
 } run_job;
 
@@ -210,6 +212,8 @@ static void run_execute(napi_env env, void *data) {
     job->is_done = ctc_run(session, job->head ? job->head->session : NULL, job->ending, job->samples, job->count,
                            job->input, job->bins, job->allowed, job->outputs, ngram ? &beam : NULL, &job->best,
                            job->reason);
+  } else if (job->ids) {
+    job->is_done = token_run(session, job->ending, job->ids, job->count, &job->labels, job->reason);
   } else {
     job->is_done = speaker_run(session, job->ending, job->samples, job->count, job->has_sound ? &job->sound : NULL,
                                job->wanted, &job->numbers, job->reason);
@@ -228,7 +232,8 @@ static void free_job(napi_env env, run_job *job) {
   if (job->ngram) release_ngram(job->ngram);
   onnx_free_ending(job->ending);
   ctc_free_best(&job->best);
-  free(job->numbers.numbers), free(job->samples), free(job->allowed), free(job);
+  token_free_labels(&job->labels);
+  free(job->numbers.numbers), free(job->samples), free(job->allowed), free(job->ids), free(job);
 }
 
 /* Copies numbers into a typed array of JavaScript. */
@@ -241,8 +246,24 @@ static napi_value typed_array(napi_env env, napi_typedarray_type type, const voi
   return array;
 }
 
+/* Makes a list with the values of each output and their number for a token. */
+static napi_value labels_of(napi_env env, const token_labels *labels, size_t count) {
+  napi_value list;
+  napi_create_array_with_length(env, labels->outputs, &list);
+  for (size_t n = 0; n < labels->outputs; n++) {
+    napi_value output;
+    napi_create_object(env, &output);
+    napi_set_named_property(env, output, "values",
+                            typed_array(env, napi_int32_array, labels->values[n], count * labels->widths[n]));
+    set_number(env, output, "width", (double)labels->widths[n]);
+    napi_set_element(env, list, (uint32_t)n, output);
+  }
+  return list;
+}
+
 static napi_value result_of(napi_env env, const run_job *job) {
   napi_value result;
+  if (job->ids) return labels_of(env, &job->labels, job->count);
   napi_create_object(env, &result);
   if (job->allowed) {
     const ctc_best *best = &job->best;
@@ -283,16 +304,21 @@ static void *copy_of(napi_env env, napi_value value, napi_typedarray_type expect
   return copy;
 }
 
-/* Reads what all runs take first: the session and the samples. */
-static bool read_subject(napi_env env, const napi_value *arguments, run_job *job) {
+/* Reads what all runs take first: the session. */
+static bool read_session(napi_env env, napi_value value, run_job *job) {
   void *shared = NULL;
-  if (napi_get_value_external(env, arguments[0], &shared) != napi_ok) return false;
-  job->samples = copy_of(env, arguments[1], napi_float32_array, sizeof(float), &job->count);
+  if (napi_get_value_external(env, value, &shared) != napi_ok) return false;
   job->ending = onnx_new_ending();
-  if (!job->samples || !job->ending) return false;
+  if (!job->ending) return false;
   job->shared = shared;
   job->shared->references++;
   return true;
+}
+
+/* Reads what all runs over sound take first: the session and the samples. */
+static bool read_subject(napi_env env, const napi_value *arguments, run_job *job) {
+  job->samples = copy_of(env, arguments[1], napi_float32_array, sizeof(float), &job->count);
+  return job->samples && read_session(env, arguments[0], job);
 }
 
 /* Starts a job and returns its promise with its number. */
@@ -426,6 +452,20 @@ static napi_value run_speakers(napi_env env, napi_callback_info info) {
   return throw_error(env, "runSpeakers takes a session, samples, an output and the sound or null");
 }
 
+/* --- runTokens(session, ids) --- */
+
+static napi_value run_tokens(napi_env env, napi_callback_info info) {
+  size_t count = 2;
+  napi_value arguments[2];
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  run_job *job = calloc(1, sizeof *job);
+  if (!job) return throw_error(env, "there is no memory");
+  if (count == 2) job->ids = copy_of(env, arguments[1], napi_int32_array, sizeof(int32_t), &job->count);
+  if (job->ids && read_session(env, arguments[0], job)) return start(env, job);
+  free_job(env, job);
+  return throw_error(env, "runTokens takes a session and the numbers of tokens");
+}
+
 NAPI_MODULE_INIT() {
   const napi_property_descriptor properties[] = {
       {"openRuntime", NULL, open_runtime, NULL, NULL, NULL, napi_enumerable, NULL},
@@ -433,6 +473,7 @@ NAPI_MODULE_INIT() {
       {"openNgram", NULL, open_ngram, NULL, NULL, NULL, napi_enumerable, NULL},
       {"run", NULL, run, NULL, NULL, NULL, napi_enumerable, NULL},
       {"runSpeakers", NULL, run_speakers, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"runTokens", NULL, run_tokens, NULL, NULL, NULL, napi_enumerable, NULL},
       {"abort", NULL, abort_run, NULL, NULL, NULL, napi_enumerable, NULL},
   };
   napi_define_properties(env, exports, sizeof properties / sizeof *properties, properties);

@@ -40,6 +40,9 @@ export const CTC_LEAST_SAMPLES = 1_600;
 /** An output of a net with one batch, row after row. An output with one further dimension has one row. */
 export type OnnxNumbers = { numbers: Float32Array; rows: number; columns: number };
 
+/** An output of a net over tokens: `width` values for each token; −1 where the net gives a number that cannot be a label. */
+export type TokenLabels = { values: Int32Array; width: number };
+
 /** Values of `shape` and `normalization`: src/native/onnx/onnx.h. */
 export const SOUND_WINDOW = { povey: 0, hann: 1, hanning: 2, hamming: 3 } as const;
 export const SOUND_NORMALIZATION = { none: 0, mean: 1, deviation: 2 } as const;
@@ -120,6 +123,13 @@ export type OnnxAddon = {
     output: number,
     sound: SpeakerSound | null,
   ): OnnxRun<OnnxNumbers>;
+  /**
+   * Runs a net over tokens on another thread. Its only input are their numbers, and its outputs are integers or truth values.
+   *
+   * @param ids at least one; they are copied
+   * @returns the outputs in the order of the file, at most four
+   */
+  runTokens(session: OnnxSession, ids: Int32Array): OnnxRun<TokenLabels[]>;
   /** Ends a run by its number, within one operation of the net. Its promise then rejects. */
   abort(number: number): void;
 };

@@ -1,6 +1,7 @@
 /*
  * ONNX models on the ONNX runtime. Recognition with a CTC model: features of the sound, the net, and the best token of
- * each frame. Distinguishing speakers: a net over samples, and nets over features, with all their numbers.
+ * each frame. Distinguishing speakers: a net over samples, and nets over features, with all their numbers. Punctuation: a
+ * net over tokens.
  *
  * All functions but `onnx_open_runtime` may be called from several threads at once.
  */
@@ -136,5 +137,24 @@ typedef struct {
  */
 bool speaker_run(onnx_session *session, void *ending, const float *samples, size_t count, const speaker_sound *sound,
                  size_t output, onnx_numbers *numbers, char *reason);
+
+/* Most outputs that a net over tokens may have. */
+#define ONNX_MOST_OUTPUTS 4
+
+typedef struct {
+  /* The values of each output in their order, and how many there are for one token. */
+  int32_t *values[ONNX_MOST_OUTPUTS];
+  size_t widths[ONNX_MOST_OUTPUTS];
+  size_t outputs;
+} token_labels;
+
+/*
+ * Runs a net whose only input are the numbers of tokens (1 x tokens, 64-bit integers) and whose outputs are integers or
+ * truth values for each token.
+ *
+ * Returns false with a reason. A model that does not fit is a reason, too. The values are to be freed in either case.
+ */
+bool token_run(onnx_session *session, void *ending, const int32_t *ids, size_t count, token_labels *labels, char *reason);
+void token_free_labels(token_labels *labels);
 
 #endif

@@ -45,7 +45,15 @@ enum {
   ADD_CONFIG_ENTRY = 130,
 };
 /* Values of its enumerations. */
-enum { LOG_FATAL = 4, ALL_OPTIMIZATIONS = 99, TYPE_FLOAT = 1, TYPE_INT64 = 7, ARENA = 1, MEMORY_DEFAULT = 0 };
+enum {
+  LOG_FATAL = 4,
+  ALL_OPTIMIZATIONS = 99,
+  TYPE_FLOAT = 1,
+  TYPE_INT64 = 7,
+  TYPE_BOOL = 9,
+  ARENA = 1,
+  MEMORY_DEFAULT = 0
+};
 
 typedef struct {
   const void *(*get_api)(uint32_t version);
@@ -91,7 +99,7 @@ bool onnx_open_runtime(const char *library, char *reason) {
 
 const char *onnx_runtime_version(void) { return base ? base->get_version() : ""; }
 
-enum { MOST_INPUTS = 2, MOST_OUTPUTS = 2 };
+enum { MOST_INPUTS = 2, MOST_OUTPUTS = ONNX_MOST_OUTPUTS };
 
 struct onnx_session {
   void *session;
@@ -339,4 +347,70 @@ bool speaker_run(onnx_session *s, void *ending, const float *samples, size_t cou
   if (output) RELEASE(RELEASE_VALUE, output);
   free(features);
   return is_run;
+}
+
+/* Copies an output of one batch: 64-bit integers or truth values, as many for each of the tokens. */
+static bool copy_labels(void *output, size_t count, int32_t **values, size_t *width, char *reason) {
+  void *shape = NULL, *data = NULL;
+  int type = 0;
+  size_t rank = 0;
+  int64_t dims[3] = {0};
+  const bool is_read = succeeded(FN(GET_TENSOR_SHAPE, const void *, void **)(output, &shape), reason) &&
+                       succeeded(FN(GET_ELEMENT_TYPE, const void *, int *)(shape, &type), reason) &&
+                       succeeded(FN(GET_DIMENSIONS_COUNT, const void *, size_t *)(shape, &rank), reason) &&
+                       (rank == 2 || rank == 3 || fail(reason, "an output has not two or three dimensions")) &&
+                       succeeded(FN(GET_DIMENSIONS, const void *, int64_t *, size_t)(shape, dims, rank), reason) &&
+                       succeeded(FN(GET_TENSOR_DATA, void *, void **)(output, &data), reason);
+  if (shape) RELEASE(RELEASE_SHAPE, shape);
+  if (!is_read) return false;
+  const int64_t wide = rank == 3 ? dims[2] : 1;
+  if (dims[0] != 1 || dims[1] != (int64_t)count || wide < 1 || wide > 1024)
+    return fail(reason, "an output has not the labels of the tokens");
+  if (type != TYPE_INT64 && type != TYPE_BOOL)
+    return fail(reason, "an output has neither 64-bit integers nor truth values");
+  const size_t numbers = count * (size_t)wide;
+  int32_t *copy = malloc(numbers * sizeof *copy);
+  if (!copy) return fail(reason, "there is no memory");
+  for (size_t n = 0; n < numbers; n++) {
+    const int64_t value = type == TYPE_INT64 ? ((const int64_t *)data)[n] : ((const uint8_t *)data)[n] != 0;
+    /* A label of the caller is a small number. Others are all equally wrong. */
+    copy[n] = value < 0 || value > INT32_MAX ? -1 : (int32_t)value;
+  }
+  *values = copy;
+  *width = (size_t)wide;
+  return true;
+}
+
+bool token_run(onnx_session *s, void *ending, const int32_t *ids, size_t count, token_labels *labels, char *reason) {
+  typedef status (*make_tensor)(const void *, void *, size_t, const int64_t *, size_t, int, void **);
+  typedef status (*run_model)(void *, const void *, const char *const *, const void *const *, size_t,
+                              const char *const *, size_t, void **);
+  memset(labels, 0, sizeof *labels);
+  if (s->inputs != 1) return fail(reason, "the net has not one input");
+  int64_t *wide = malloc(count * sizeof *wide);
+  if (!wide) return fail(reason, "there is no memory");
+  for (size_t n = 0; n < count; n++) wide[n] = ids[n];
+  const int64_t dims[] = {1, (int64_t)count};
+  void *input = NULL, *outputs[MOST_OUTPUTS] = {NULL};
+  bool is_run =
+      succeeded(((make_tensor)api[CREATE_TENSOR_WITH_DATA])(memory, wide, count * sizeof *wide, dims, 2, TYPE_INT64,
+                                                            &input),
+                reason);
+  const void *inputs[] = {input};
+  is_run = is_run && succeeded(((run_model)api[RUN])(s->session, ending, (const char *const *)s->input_names, inputs, 1,
+                                                     (const char *const *)s->output_names, s->outputs, outputs),
+                               reason);
+  labels->outputs = s->outputs;
+  for (size_t n = 0; is_run && n < s->outputs; n++)
+    is_run = copy_labels(outputs[n], count, &labels->values[n], &labels->widths[n], reason);
+  for (size_t n = 0; n < MOST_OUTPUTS; n++)
+    if (outputs[n]) RELEASE(RELEASE_VALUE, outputs[n]);
+  if (input) RELEASE(RELEASE_VALUE, input);
+  free(wide);
+  return is_run;
+}
+
+void token_free_labels(token_labels *labels) {
+  for (size_t n = 0; n < ONNX_MOST_OUTPUTS; n++) free(labels->values[n]);
+  memset(labels, 0, sizeof *labels);
 }

@@ -1,5 +1,6 @@
 import { SCHEDULED_LANGUAGES } from "../../domain/published-models.ts";
 import type { Mode } from "../../domain/transcription.ts";
+import type { PUNCTUATION_KIND } from "./punctuation-model.ts";
 import type { SpeakerWeightKind } from "./speaker-weights.ts";
 
 /** A file that can be downloaded. Only what is known for certain is stated. */
@@ -27,8 +28,8 @@ export type CatalogueEntry = {
   /** The error rate that the authors state. It has not been checked here. */
   published?: string;
   files: readonly CatalogueFile[];
-  /** One ggml file, a folder of a model, or a net that helps to distinguish speakers. */
-  form: "ggml" | "folder" | SpeakerWeightKind;
+  /** One ggml file, a folder of a model, a net that helps to distinguish speakers, or the folder of a model of punctuation. */
+  form: "ggml" | "folder" | SpeakerWeightKind | typeof PUNCTUATION_KIND;
 };
 
 /** A fixed commit of the repository of weights, so that a name always means the same file. */
@@ -318,12 +319,47 @@ function indicEntry({ name, title, repository, bytes, files }: IndicFolder): Cat
   };
 }
 
+const PUNCTUATION_SOURCE = "https://huggingface.co/1-800-BAD-CODE/punct_cap_seg_47_language";
+const PUNCTUATION_AT = `${PUNCTUATION_SOURCE}/resolve/1b9d51fc7989ebc61e844d407d9dadd08ff4ba28`;
+
+/**
+ * A model of punctuation. Languages, licence and size are those of its card and its `config.yaml`, SHA-256 those that another
+ * project pins. The languages are those of India among 47.
+ */
+const PUNCTUATION: CatalogueEntry = {
+  name: "punct-cap-seg-47-language",
+  title: "punctuation and capitals for texts without any",
+  languages: ["bn", "en", "gu", "hi", "kn", "ml", "mr", "or", "pa", "ta", "te"],
+  licence: "Apache-2.0",
+  source: PUNCTUATION_SOURCE,
+  size: { bytes: 2.34e8, isRounded: true },
+  files: [
+    {
+      name: "config.yaml",
+      url: `${PUNCTUATION_AT}/config.yaml`,
+      sha256: "30eb8e05fcea3865828ab73f41fbba21dd7faf127a61950a706af9156f5b84f2",
+    },
+    {
+      name: "spe_unigram_64k_lowercase_47lang.model",
+      url: `${PUNCTUATION_AT}/spe_unigram_64k_lowercase_47lang.model`,
+      sha256: "1bc15b6e5fd80dfac9999582ce3efcad2ac1f7cf4e0e9769b329f5de9ca5af47",
+    },
+    {
+      name: "punct_cap_seg_47lang.onnx",
+      url: `${PUNCTUATION_AT}/punct_cap_seg_47lang.onnx`,
+      sha256: "640d91c06b7cc5b3e065c12a7097188378aad3bc11568ff1d72c4c0a2acb0df4",
+    },
+  ],
+  form: "punctuation",
+};
+
 /** The models that `shruti models fetch` knows by name. */
 export const CATALOGUE: readonly CatalogueEntry[] = [
   ...Object.entries(GGML_FILES).map(([name, file]) => ggmlEntry(name, file)),
   ...INDIC_FOLDERS.map(indicEntry),
   ...FINE_TUNES.map(fineTuneEntry),
   ...NETS.map(netEntry),
+  PUNCTUATION,
 ];
 
 /** Returns the files of an entry whose content cannot be checked. */

@@ -1,7 +1,12 @@
 import { dirname, join } from "node:path";
 import type { Act } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
-import type { InstalledModel, SpeakerWeights } from "../../domain/model.ts";
+import type {
+  InstalledModel,
+  PunctuationFiles,
+  PunctuationModel,
+  SpeakerWeights,
+} from "../../domain/model.ts";
 import { FAMILIES } from "../../families/families.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { transaction } from "../../store/database.ts";
@@ -29,6 +34,17 @@ import {
 } from "./model-routes.ts";
 import { givenSource, type ModelSource } from "./model-source.ts";
 import { checkPrepared, type PreparedFiles, type PreparedModel, placePrepared } from "./prepared-models.ts";
+import {
+  deletePunctuation,
+  installedPunctuation,
+  PUNCTUATION_KIND,
+  type PunctuationCard,
+  type PunctuationOptions,
+  placePunctuation,
+  punctuationProblem,
+  readPunctuationCard,
+  verifyPunctuation,
+} from "./punctuation-model.ts";
 import {
   deleteSpeakerWeights,
   hasSpeakerWeights,
@@ -61,6 +77,11 @@ export type ModelServiceDeps = ModelRegistryDeps &
      * @throws Error with the reason why the engine could not use them
      */
     tryOutSpeakerWeights?: (weights: SpeakerWeights) => Promise<void>;
+    /**
+     * Loads a model of punctuation; left out: it is not tried.
+     * @throws Error with the reason why the engine could not use it
+     */
+    tryOutPunctuation?: (files: PunctuationFiles) => Promise<void>;
   };
 
 /** Outcome of `verify`. Without problems the model is as it was when it was added. */
@@ -136,6 +157,21 @@ export type ModelService = {
   verifySpeakerWeights(signal?: AbortSignal): Promise<ModelVerification[]>;
   /** Removes installed speaker weights; the executable's net is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
+  /** Returns the installed model of punctuation; undefined: there is none, or the config does not want it. */
+  punctuation(): PunctuationModel | undefined;
+  /** Returns what is known of the installed model of punctuation. */
+  punctuationCard(): PunctuationCard | undefined;
+  /**
+   * Copies a model of punctuation into the directory of models, where it takes the place of another one.
+   *
+   * @param folder as its maker publishes it
+   * @throws AppError `invalid_request` (detail `file`) for a folder of another layout or a model that the engine cannot use
+   */
+  addPunctuation(folder: string, options?: PunctuationOptions): Promise<PunctuationCard>;
+  /** Reads and hashes the model of punctuation again; nothing where none is installed. */
+  verifyPunctuation(signal?: AbortSignal): Promise<ModelVerification[]>;
+  /** Removes the installed model of punctuation. @throws AppError `not_found` */
+  removePunctuation(): Promise<void>;
   /**
    * Brings a model of one of the families into the directory of models and writes its manifest. The
    * first model that is added becomes the default. A later one takes its place when it knows all its languages and more,
@@ -211,7 +247,11 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     probeFor: (model) => (model.embedded ? (registry.carried().at(-1) ?? model) : model),
     describe: (model) =>
       describeModel(model, { config, family: families.of(model.family), method: method() }),
-    problems: () => [...registry.problems(), ...speakerWeightProblems(directory)],
+    problems: () => [
+      ...registry.problems(),
+      ...speakerWeightProblems(directory),
+      ...[punctuationProblem(directory)].filter((problem) => problem !== undefined),
+    ],
     speakerWeights: () => (isAcoustic ? [] : speakerWeightPairs(directory, nets)),
     speakerWeightKinds: () => installedSpeakerWeights(directory),
     diarizationMethod: method,
@@ -219,6 +259,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
       addSpeakerWeights(deps, { directory, nets }, { kind, file, options }),
     verifySpeakerWeights: (signal) => verifyAllSpeakerWeights(directory, nets, signal),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
+    ...punctuationPart(deps, directory),
     add: async (source, options = {}) =>
       recordAdded(deps, await addFrom(deps, registry, source, options, { isRehearsal: false })),
     rehearse: (source, options = {}) => addFrom(deps, registry, source, options, { isRehearsal: true }),
@@ -272,6 +313,40 @@ function setDefault(registry: ModelRegistry, id: string): InstalledModel {
   }
   registry.choose(id);
   return model;
+}
+
+type PunctuationPart = Pick<
+  ModelService,
+  "punctuation" | "punctuationCard" | "addPunctuation" | "verifyPunctuation" | "removePunctuation"
+>;
+
+function punctuationPart(deps: ModelServiceDeps, directory: string): PunctuationPart {
+  const isWanted = deps.config.engine.punctuation === "auto";
+  return {
+    punctuation: () => (isWanted ? installedPunctuation(directory) : undefined),
+    punctuationCard: () => readPunctuationCard(directory),
+    async addPunctuation(folder, options) {
+      const tryOut = async (files: PunctuationFiles) => deps.tryOutPunctuation?.(files);
+      let card: PunctuationCard;
+      try {
+        card = await placePunctuation(directory, folder, tryOut, options);
+      } catch (error) {
+        throw invalidFile((error as Error).message);
+      }
+      const after = { sha256: card.sha256.model, bytes: card.bytes };
+      record(deps, { action: "punctuation_model.add", object: PUNCTUATION_KIND, after });
+      return card;
+    },
+    async verifyPunctuation(signal) {
+      const outcome = await verifyPunctuation(directory, signal);
+      return outcome ? [{ id: PUNCTUATION_KIND, ...outcome }] : [];
+    },
+    async removePunctuation() {
+      if (!(await deletePunctuation(directory)))
+        throw new AppError("not_found", { message: "There is no model of punctuation." });
+      record(deps, { action: "punctuation_model.remove", object: PUNCTUATION_KIND });
+    },
+  };
 }
 
 async function verifyAllSpeakerWeights(

@@ -89,6 +89,8 @@ const EVIDENCE = Type.Object({
     doubtful_text: Type.Optional(oneOf(DOUBTFUL_TEXT_CHOICES)),
     /** SHA-256 of the nets that distinguished the speakers; left out: the built-in method did. */
     speaker_weights: Type.Optional(Type.Object({ segmentation: Sha256, speaker: Sha256 })),
+    /** SHA-256 of the files of the model that added punctuation; left out: none did. */
+    punctuation: Type.Optional(Type.Object({ model: Sha256, tokenizer: Sha256, config: Sha256 })),
   }),
   executable: Type.Object({ version: Text, commit: OrNull(Text) }),
   result: Type.Object({

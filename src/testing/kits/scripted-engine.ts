@@ -157,6 +157,11 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
 
     idleCores: () => 1,
 
+    async punctuate({ words }, signal) {
+      signal.throwIfAborted();
+      return { marks: words.map((_, index) => (index === words.length - 1 ? { after: "." } : {})) };
+    },
+
     async diarize(job, signal) {
       await interference.speakers?.(job, signal);
       const turns = job.tracks.map(({ pcmPath }) => turnsOf(scriptOf(pcmPath)));
