@@ -68,7 +68,11 @@ test("a text has marks and capitals, and its words their times; evidence names t
   const evidence = JSON.parse(await installation.output("transcriptions", "evidence", id)) as {
     document: { engine: { punctuation?: Record<string, string> } };
   };
-  expect(Object.keys(evidence.document.engine.punctuation ?? {}).sort()).toEqual(["config", "model", "tokenizer"]);
+  expect(Object.keys(evidence.document.engine.punctuation ?? {}).sort()).toEqual([
+    "config",
+    "model",
+    "tokenizer",
+  ]);
 }, 120_000);
 
 test("a damaged model leaves the text as it was recognized, with a warning, and a new one puts it right", async () => {
