@@ -1,5 +1,5 @@
 /**
- * Public models for the 22 scheduled languages of India, with what others have published of them
+ * Public models for the 22 scheduled languages of India and for English, with what others have published of them
  * (docs/models.md section 1). None of the error rates was measured here, and their normalizations of text differ.
  */
 
@@ -66,6 +66,11 @@ const HINDI_600M: ErrorSource = {
   testSet: "FLEURS, greedy, 32 bits",
   date: "date not given",
 };
+const LEADERBOARD: ErrorSource = {
+  from: "results of the Open ASR Leaderboard in the repository nvidia/parakeet-tdt-0.6b-v2",
+  testSet: "mean of the leaderboard's English sets",
+  date: "2025-04-15",
+};
 const authorOf = (model: string): ErrorSource => ({
   from: `model card of vasista22/${model}, its authors`,
   testSet: "FLEURS test",
@@ -129,18 +134,28 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
   },
   {
     name: "sravaani-1.0",
-    title: "SraVaani 1.0, 430M (ARTPARK, IISc)",
-    languages: ["hi", "bn", "ta", "te", "mr", "gu", "kn", "ml", "or"],
+    title: "SraVaani 1.0, 430M (ARTPARK, IISc), TDT, 63 languages and dialects",
+    languages: "as bn brx doi gu hi kn kok mai ml mni mr ne or pa sa sat sd ta te".split(" "),
     licence: "MIT",
-    bytes: 1.7e9,
+    bytes: 9e8,
     obtain:
-      "ARTPARK-IISc/SraVaani-1.0 at Hugging Face; shruti models add takes .nemo files of TDT models. Not verified: its size, and whether its files fit",
+      "ARTPARK-IISc/SraVaani-1.0 at Hugging Face has 16-bit weights in a form of its own, which shruti does not take; shruti models add takes a .nemo file, which was asked for there and is not known to be published. Size and languages are those of the card of ARTPARK-IISc/SraVaani; no weights were tried",
     errors: [
       {
         source: STUDENT,
         rates: { hi: 9.4, bn: 15.3, ta: 33, te: 21.1, mr: 19.2, gu: 19.5, kn: 18, ml: 19, or: 21.7 },
       },
     ],
+  },
+  {
+    name: "parakeet-tdt-0.6b-v2",
+    title: "Parakeet TDT 0.6B v2 (NVIDIA), English with punctuation",
+    languages: ["en"],
+    licence: "CC-BY-4.0",
+    bytes: 2.43e9,
+    obtain:
+      "parakeet-tdt-0.6b-v2.nemo of nvidia/parakeet-tdt-0.6b-v2 at Hugging Face, then shruti models add FILE.nemo --languages en --quantise q8_0. Not verified: its size, which is that of a fine-tune's file; no weights were tried",
+    errors: [{ source: LEADERBOARD, rates: { en: 6.05 } }],
   },
   {
     name: "indicwhisper",
