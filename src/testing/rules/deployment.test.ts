@@ -79,7 +79,8 @@ type Container = {
 };
 
 function render(...options: string[]): { code: number; said: string; resources: Resource[] } {
-  const command = [helm ?? "helm", "template", "shruti", CHART, ...options];
+  // A helm that was built from source takes an old Kubernetes for granted.
+  const command = [helm ?? "helm", "template", "shruti", CHART, "--kube-version", "1.31.0", ...options];
   const { exitCode, stdout, stderr } = Bun.spawnSync(command);
   const documents = exitCode === 0 ? stdout.toString().split(/^---$/m) : [];
   const resources = documents.map((text) => Bun.YAML.parse(text) as Resource | null);
