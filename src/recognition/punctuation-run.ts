@@ -27,7 +27,7 @@ type Stretch = { language: string; words: PlacedWord[] };
 const WORDS_AT_ONCE = 2_000;
 /** Words before and behind those of a request, which it reads without deciding about them. */
 const CONTEXT_WORDS = 24;
-/** Segments that are written without a pause: each takes some microseconds. */
+/** Segments that are written without a pause. */
 const SEGMENTS_AT_ONCE = 500;
 
 /** A word that ends with a mark: the recognizer writes punctuation itself. */

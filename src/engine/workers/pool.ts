@@ -72,10 +72,10 @@ export type Pool = {
 /** Finding speech runs at a hundred times real time and more; a process that needs longer than the audio is stuck. */
 const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
 
-/** A net took 0.1 ms to 0.4 ms for a word; far beyond that it is stuck. The first request also loads it. */
+/** Far beyond what a net needs for a word; then it is stuck. The first request also loads it. */
 const PUNCTUATION_TIMEOUT_FLOOR_MS = 60_000;
 const PUNCTUATION_TIMEOUT_FACTOR_MS = 50;
-/** Recordings of a queue follow one another. Loading the model again takes about a second. */
+/** Recordings of a queue follow one another, and each would load the model again. */
 const PUNCTUATION_IDLE_MS = 60_000;
 
 export function createPool(options: PoolOptions): Pool {
