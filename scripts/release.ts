@@ -21,6 +21,7 @@ import { hostToolchain, releaseToolchain, TARGETS, type Target } from "../src/na
 import { buildExecutable } from "./build.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
 import { CHECKSUMS, layOutBackend, layOutBundle, writeChecksums } from "./release/bundle.ts";
+import { packClients } from "./release/client-packages.ts";
 import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";
 import { type ImagePlatform, writeImage } from "./release/image/image.ts";
 import { nativeParts } from "./release/native-parts.ts";
@@ -29,7 +30,7 @@ import { packFolder } from "./release/tarball.ts";
 
 /**
  * Makes a release: a tarball for each platform, the source of FFmpeg and the decoder, with `--image` an image for containers,
- * and signed checksums.
+ * the clients, and signed checksums.
  * docs/release.md section 1 describes it.
  */
 
@@ -112,6 +113,7 @@ async function release({ platforms, backends, hasImage, signKey, output }: Optio
     }
     if (parts === undefined) return;
     await releaseSource(platforms[0], parts, work, made);
+    await packClients(join(work, "clients"), made, timeOf(parts));
     if (hasImage) await writeImage(built.map(imagePlatform), made, work, key);
     await writeChecksums(made, key);
     rmSync(output, { recursive: true, force: true });
@@ -186,7 +188,7 @@ function decoderOnly(list: PartList): PartList {
 }
 
 function report(output: string, { build, licence, parts }: PartList, key: string | undefined): void {
-  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.{tar,tar.gz}").scanSync(output)].sort()]) {
+  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.{tar,tar.gz,tgz,whl}").scanSync(output)].sort()]) {
     const megabytes = (statSync(join(output, file)).size / 1e6).toFixed(1);
     console.log(`${relative(process.cwd(), join(output, file))}  ${megabytes} MB`);
   }

@@ -3,12 +3,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../testing/rules/documents.ts";
 import { type Installation, install, type RunningServer } from "./kit.ts";
+import { LONG_RECORDING_SAYS, longRecording } from "./long-recording.ts";
 
 /** The example clients of the documentation against the executable. */
-
-/** Larger than one piece of tus, so that each client sends two. */
-const FILE_BYTES = 9 * 1024 * 1024;
-const SAID = "the delivery is on thursday at eleven pm";
 
 let installation: Installation;
 let server: RunningServer;
@@ -25,37 +22,6 @@ beforeAll(async () => {
   writeFileSync(recording, await longRecording());
 }, 120_000);
 afterAll(() => installation.remove());
-
-/** Makes a recording of a sample's speech and silence. */
-async function longRecording(): Promise<Uint8Array> {
-  const sample = join(ROOT, "models/samples/12-en-long.flac");
-  const wav = ["-f", "s16le", "-ar", "16000", "-ac", "1", "pipe:1"];
-  const child = Bun.spawn(["ffmpeg", "-v", "error", "-i", sample, ...wav], { stdin: "ignore" });
-  const speech = new Uint8Array(await new Response(child.stdout).arrayBuffer());
-  const file = new Uint8Array(FILE_BYTES);
-  const view = new DataView(file.buffer);
-  const word = (at: number, text: string) => file.set(new TextEncoder().encode(text), at);
-  word(0, "RIFF");
-  view.setUint32(4, FILE_BYTES - 8, true);
-  word(8, "WAVEfmt ");
-  for (const [at, value] of [
-    [16, 16],
-    [24, 16_000],
-    [28, 32_000],
-    [40, FILE_BYTES - 44],
-  ] as const)
-    view.setUint32(at, value, true);
-  for (const [at, value] of [
-    [20, 1],
-    [22, 1],
-    [32, 2],
-    [34, 16],
-  ] as const)
-    view.setUint16(at, value, true);
-  word(36, "data");
-  file.set(speech, 44);
-  return file;
-}
 
 async function freePort(): Promise<number> {
   const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
@@ -88,7 +54,7 @@ test.each([
     expect(out).toMatch(/^tr_\w{26} is completed\n$/);
     const subtitles = readFileSync(output, "utf8");
     expect(subtitles).toMatch(/^1\n00:00:0\d,\d{3} --> /);
-    expect(subtitles.replaceAll(/\n/g, " ")).toContain(SAID);
+    expect(subtitles.replaceAll(/\n/g, " ")).toContain(LONG_RECORDING_SAYS);
     if (program === "bash") return;
     // Without the event the program would have asked after a minute. It removes its endpoint at the end.
     expect(performance.now() - startedMs).toBeLessThan(55_000);

@@ -71,6 +71,7 @@ describe("a release", () => {
       "SHA256SUMS.sig",
       `${NAME}-ffmpeg-source.tar.gz`,
       `${NAME}-linux-x64.tar.gz`,
+      `shruti-client-${packageJson.version}.tgz`,
     ]);
     await succeed(OUTPUT, "sha256sum", "-c", "--strict", "SHA256SUMS");
     expect(said).toContain("signed with the key");

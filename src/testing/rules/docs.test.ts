@@ -315,8 +315,8 @@ const PROSE = readdirSync(ROOT, { withFileTypes: true })
   )
   .filter((path) => path.endsWith(".md") && !path.includes("node_modules"))
   .sort();
-/** Objects of `GET /v1/models` whose names are also names of config sections. */
-const NO_SETTINGS = ["limits.synchronous", "limits.asynchronous"];
+/** Objects of `GET /v1/models`, and of JavaScript, whose names are also names of config sections. */
+const NO_SETTINGS = ["limits.synchronous", "limits.asynchronous", "console.log", "console.error"];
 /** Variables that are not settings. */
 const VARIABLES = [
   "SHRUTI_CONFIG",

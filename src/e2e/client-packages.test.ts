@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { packNpmClient } from "../../scripts/release/client-packages.ts";
+import { freePorts } from "../testing/boxes/nats-server.ts";
+import { type CuttingProxy, openCuttingProxy } from "./cutting-proxy.ts";
+import { type Installation, install } from "./kit.ts";
+import { LONG_RECORDING_SAYS, longRecording } from "./long-recording.ts";
+import { samplePath } from "./samples.ts";
+
+/** The packages of the clients in docs/clients, installed from their archives, against the executable. */
+
+const PROGRAMS = join(import.meta.dir, "client-programs");
+const TIME = new Date("2026-11-01T00:00:00Z");
+const MIB = 1024 * 1024;
+
+let installation: Installation;
+let proxy: CuttingProxy;
+let long: string;
+beforeAll(async () => {
+  proxy = await openCuttingProxy();
+  const [port = 0] = await freePorts(1);
+  proxy.leadTo(port);
+  installation = await install({
+    environment: {
+      ...{ SHRUTI_WEBHOOKS_ALLOW_HTTP: "true", SHRUTI_WEBHOOKS_ALLOWED_NETWORKS: "127.0.0.0/8" },
+      ...{ SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`, SHRUTI_SERVER_BASE_URL: proxy.baseUrl },
+      ...{ SHRUTI_ENGINE_SYNCHRONOUS_WORKERS: "1" },
+      ...{ SHRUTI_LIMITS_REQUESTS_PER_SECOND: "8", SHRUTI_LIMITS_REQUEST_BURST: "8" },
+    },
+  });
+  await (await installation.serve()).ready();
+  long = join(installation.folder, "long.wav");
+  writeFileSync(long, await longRecording());
+}, 120_000);
+afterAll(async () => {
+  proxy.close();
+  await installation.remove();
+});
+
+type Outcome = { code: number; out: string; err: string };
+
+async function run(command: string[], cwd: string, env: Record<string, string> = {}): Promise<Outcome> {
+  const child = Bun.spawn(command, {
+    ...{ cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: 150_000 },
+    env: {
+      ...{ PATH: process.env.PATH ?? "", API_URL: proxy.baseUrl, API_KEY: installation.key },
+      ...{ LONG: long, SHORT: samplePath("01-en"), ...env },
+    },
+  });
+  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  return { code: await child.exited, out, err };
+}
+
+/** What both clients must have seen. The names of errors are those of the classes. */
+const SEEN = {
+  upload: { state: "complete", bytes: 9 * MIB },
+  resumed: { isSame: true, state: "complete", offsets: [8 * MIB] },
+  transcription: { isSame: true, state: "completed", last: "completed" },
+  event: { type: "transcription.completed", isOwn: true },
+  rotated: "transcription.completed",
+  forged: {
+    body: { name: "WebhookVerificationError" },
+    secret: { name: "WebhookVerificationError" },
+    late: { name: "WebhookVerificationError" },
+    none: { name: "WebhookVerificationError" },
+  },
+  refused: { name: "InvalidRequestError", status: 422, code: "unsupported_language", detail: "language" },
+  notFound: { name: "NotFoundError", status: 404, code: "not_found", isApiError: true },
+  noIdentifier: { name: "ShrutiError" },
+  wrongKey: { name: "AuthenticationError", status: 401, code: "unauthorized" },
+  nowhere: { name: "ConnectionError", isApiError: false },
+  slow: { name: "TimeoutError" },
+  limited: { answered: 16 },
+  limitedAtOnce: { name: "RateLimitError", status: 429, code: "rate_limited" },
+  full: { texts: 1, reused: 0, distinct: 4 },
+  printed: false,
+};
+
+type Seen = {
+  offsets: number[];
+  text: string;
+  subtitles: string;
+  listed: { count: number; distinct: number };
+  refused: { requestId: string };
+  noAudio: { code: string };
+  limited: { refused: number };
+  full: { refused: number };
+};
+
+function expectSeen(out: string): void {
+  const seen = JSON.parse(out) as Seen;
+  expect(seen).toMatchObject(SEEN);
+  // The second piece of the cut upload begins where the server's bytes ended.
+  const [first = -1, second = -1] = seen.offsets;
+  expect(first).toBe(0);
+  expect(second).toBeGreaterThan(0);
+  expect(second).toBeLessThan(8 * MIB);
+  expect(seen.text).toContain(LONG_RECORDING_SAYS);
+  expect(seen.subtitles).toMatch(/^1\n00:00:0\d,\d{3} --> /);
+  expect(seen.listed.count).toBeGreaterThan(1);
+  expect(seen.listed.distinct).toBe(seen.listed.count);
+  expect(seen.refused.requestId).toMatch(/^req_/);
+  expect(["audio_decode_failed", "upload_rejected"]).toContain(seen.noAudio.code);
+  expect(seen.limited.refused).toBeGreaterThan(0);
+  expect(seen.full.refused).toBeGreaterThan(0);
+}
+
+describe("the TypeScript client", () => {
+  let project: string;
+  let readme: string;
+  beforeAll(async () => {
+    project = join(installation.folder, "npm");
+    mkdirSync(join(project, "a"), { recursive: true });
+    const tarball = join(project, await packNpmClient(join(project, "work"), project, TIME));
+    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "customer", type: "module" }));
+    const added = await run([process.execPath, "add", tarball], project, { HOME: project });
+    expect(added).toMatchObject({ code: 0 });
+    copyFileSync(join(PROGRAMS, "scenario.mjs"), join(project, "scenario.mjs"));
+    readme = readFileSync(join(project, "node_modules", "shruti-client", "README.md"), "utf8");
+    const [, program = ""] = /```js\n(.*?)```/s.exec(readme) ?? [];
+    writeFileSync(join(project, "readme.mjs"), program);
+  }, 120_000);
+
+  async function useClient(command: string): Promise<void> {
+    const before = proxy.cuts();
+    proxy.cutAfter(5 * MIB);
+    const { code, out, err } = await run([command, "scenario.mjs"], project);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expectSeen(out);
+    expect(proxy.cuts()).toBe(before + 1);
+  }
+
+  async function followReadme(command: string): Promise<void> {
+    const program = [command, "readme.mjs", samplePath("01-en")];
+    const { code, out, err } = await run(program, project);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/\n1\n00:00:.*\ntr_\w{26} \d{4}-/s);
+    const refused = await run(program, project, { API_KEY: "shr_wrong" });
+    expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/^unauthorized undefined req_/) });
+  }
+
+  test(
+    "in Bun sends, resumes, waits, lists, verifies and is refused",
+    () => useClient(process.execPath),
+    160_000,
+  );
+  test("in Bun does what its README says", () => followReadme(process.execPath), 60_000);
+
+  const hasNode = Bun.which("node") !== null;
+  test.skipIf(!hasNode)("does the same in Node (needs node)", () => useClient("node"), 160_000);
+  test.skipIf(!hasNode)("does what its README says in Node (needs node)", () => followReadme("node"), 60_000);
+
+  test("is packed to the same bytes twice, with types, and without sources", async () => {
+    const again = join(project, "again");
+    mkdirSync(again);
+    const name = await packNpmClient(join(project, "work-again"), again, TIME);
+    expect(readFileSync(join(again, name)).equals(readFileSync(join(project, name)))).toBe(true);
+    const { out } = await run(["tar", "-tzf", join(again, name)], project);
+    expect(out).toContain("package/dist/index.d.ts\n");
+    expect(out.split("\n").filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  }, 60_000);
+});
