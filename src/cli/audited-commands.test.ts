@@ -125,6 +125,9 @@ const COMMANDS: Record<string, Case> = {
   "webhooks rotate": { args: () => [ids.endpoint], acts: ["webhook.rotate"] },
   "webhooks test": { args: () => [ids.endpoint], acts: ["webhook.test"], status: 1 },
   "webhooks remove": { args: () => [ids.endpoint], acts: ["webhook.remove"] },
+  "buckets list": { reads: nothing },
+  "buckets add": { first: writeSecret, args: bucketOptions, acts: ["bucket.add"] },
+  "buckets remove": { args: () => ["calls", "--org", ids.org], acts: ["bucket.remove"] },
   console: { args: nothing, acts: ["session.link"] },
   "usage export": { reads: () => ["--org", ids.org] },
   "usage summary": { reads: nothing },
@@ -193,6 +196,8 @@ const IS_FINAL: Record<AuditAction, boolean> = {
   ...{ "webhook.enable": false, "webhook.disable": false, "webhook.rotate": false },
   ...{ "webhook.redeliver": false, "webhook.test": false, "model.add": false, "model.default": false },
   ...{
+    "bucket.add": false,
+    "bucket.remove": true,
     "model.route": false,
     "speaker_weights.add": false,
     "punctuation_model.add": false,
@@ -203,6 +208,15 @@ const IS_FINAL: Record<AuditAction, boolean> = {
   ...{ "session.end_all": false, "database.backup": false, "database.upgrade": false },
   ...{ "database.keep_upgrade": false },
 };
+
+function writeSecret(): void {
+  writeFileSync(at("secret"), "wJalrXUtnFEMI");
+}
+
+function bucketOptions(): string[] {
+  const server = ["--endpoint", "https://s3.example", "--access-key", "AKIA1", "--secret-file", at("secret")];
+  return ["calls", "--org", ids.org, ...server];
+}
 
 const path = () => databasePath(at("data"));
 const run = (...argv: string[]) => runCaptured(argv, environment);

@@ -10,6 +10,7 @@ import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts
 import { isDiskFull, isLocked, SPACE_ADVICE } from "../store/disk-full.ts";
 import { isNotAllowed } from "../store/with-path.ts";
 import { registerAudit } from "./accounts/audit.ts";
+import { registerBuckets } from "./accounts/buckets.ts";
 import { registerCredit } from "./accounts/credit.ts";
 import { registerKeys } from "./accounts/keys.ts";
 import { registerOrgs } from "./accounts/orgs.ts";
@@ -71,6 +72,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerTranscriptions,
   registerUploads,
   registerWebhooks,
+  registerBuckets,
   registerUsage,
   registerStorage,
   registerClock,

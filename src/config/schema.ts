@@ -337,6 +337,32 @@ export const CONFIG_SCHEMA = {
       problem: (value) => (isTimeZone(value) ? undefined : `is not a valid IANA time zone: ${value}`),
     }),
   },
+  intake: {
+    url: reloaded(
+      boolean(false, "Accept addresses from which the server fetches recordings (audio.source_url)."),
+    ),
+    hosts: reloaded(
+      list(
+        "Hosts from which recordings are fetched: a name, *.example.com for its subdomains, or a name with a port other than 443.",
+        { pattern: /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i, example: "*.example.com" },
+      ),
+    ),
+    allowed_networks: list(
+      "Networks in CIDR form from which recordings are fetched although their addresses are private or otherwise refused.",
+      { example: "10.1.0.0/16" },
+    ),
+    ca_file: text("", "PEM file with further certificate authorities for these hosts and for buckets.", {
+      isPath: true,
+    }),
+    max_fetches: integer(8, 1, 1000, "Recordings being fetched at once; organizations share them."),
+    folder: reloaded(
+      tables(
+        "Folders that the server watches for recordings; each is a table [[intake.folder]].",
+        FOLDER_FIELDS,
+        ["path", "project"],
+      ),
+    ),
+  },
   webhooks: {
     allow_http: boolean(false, "Also accept http:// endpoints; for test benches only."),
     allow_private_networks: boolean(
@@ -469,15 +495,6 @@ export const CONFIG_SCHEMA = {
       0,
       MANY,
       "A worker fetches no model with which its models would take more than this.",
-    ),
-  },
-  intake: {
-    folder: reloaded(
-      tables(
-        "Folders that the server watches for recordings; each is a table [[intake.folder]].",
-        FOLDER_FIELDS,
-        ["path", "project"],
-      ),
     ),
   },
   log: {

@@ -24,6 +24,8 @@ export const AUDIT_ACTIONS = [
   "webhook.test",
   "watched_file.retry",
   "watched_file.delete",
+  "bucket.add",
+  "bucket.remove",
   "model.add",
   "model.remove",
   "model.default",

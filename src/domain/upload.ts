@@ -9,11 +9,13 @@ export const UPLOAD_TRIGGERS = [
   "reject",
   /** The bytes did not arrive in time. */
   "expire",
+  /** The server fetches the bytes itself, and cannot. */
+  "refuse",
 ] as const;
 export type UploadTrigger = (typeof UPLOAD_TRIGGERS)[number];
 
 const MOVES: Record<UploadState, Partial<Record<UploadTrigger, UploadState>>> = {
-  allocated: { verify: "verifying", expire: "rejected" },
+  allocated: { verify: "verifying", expire: "rejected", refuse: "rejected" },
   verifying: { verified: "complete", reject: "rejected" },
   complete: {},
   rejected: {},

@@ -1,4 +1,5 @@
 import type { Config } from "../config/schema.ts";
+import type { AddressIntake } from "../intake/address/intake.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ApiKeyService } from "../services/api-keys.ts";
@@ -31,6 +32,7 @@ export type HttpDeps = {
   transcriptions: TranscriptionService;
   credit: CreditService;
   webhooks: WebhookService;
+  intake: AddressIntake;
   listening: ListeningService;
   /** The admin part of the console. */
   admin: AdminDeps;

@@ -30,7 +30,9 @@ test("reasons name the cause and what to do", () => {
     "the receiver closed the connection before its answer was complete (ECONNRESET)",
   );
   expect(describe("ERR_SSL_WRONG_VERSION_NUMBER")).toContain("TLS handshake");
-  expect(describeFailure(new Error("odd"), names)).toContain("odd");
+  expect(describeFailure(new Error("odd https://a.example/?token=x"), names)).toBe(
+    "the request failed: odd the address",
+  );
   expect(describeResolverFailure({ code: "DNS_ENOTFOUND" })).toBe(
     "the host name is not known to the name server (ENOTFOUND)",
   );

@@ -37,7 +37,9 @@ export function describeFailure(error: unknown, { peer, authoritiesSetting }: Fa
       WORDS[code] ?? (/SSL|TLS|CERT/i.test(code) ? "the TLS handshake failed" : "the request failed");
     return `${words.replaceAll("{peer}", peer).replaceAll("{ca}", authoritiesSetting)} (${code})`;
   }
-  return `the request failed: ${String(message ?? error).slice(0, 200)}`;
+  // An address can contain a secret.
+  const text = String(message ?? error).replace(/\bhttps?:\/\/\S+/gi, "the address");
+  return `the request failed: ${text.slice(0, 200)}`;
 }
 
 /** Says why a host name has no address, and names the resolver's code. */

@@ -8,11 +8,15 @@ import { openEngine } from "../engine/open-engine.ts";
 import { chooseSpeechWorkers } from "../engine/sizing.ts";
 import { FAMILIES } from "../families/families.ts";
 import type { Fleet, OpenFleetOptions } from "../fleet/control/open-fleet.ts";
+import { type AddressWork, createAddressWork } from "../intake/address/address-work.ts";
+import type { Buckets } from "../intake/address/buckets.ts";
+import { type AddressIntake, openAddressIntake } from "../intake/address/intake.ts";
 import { createFolderService, type FolderService } from "../intake/folders/folders.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import type { Log } from "../lib/log.ts";
 import { DAY_MS } from "../lib/time.ts";
+import type { GuardedFetch } from "../outbound/guarded-fetch.ts";
 import { createScheduler, type Scheduler } from "../scheduler/scheduler.ts";
 import { createSweeper, type Sweeper } from "../scheduler/sweep.ts";
 import { createVerification, type Verification } from "../scheduler/verify.ts";
@@ -93,12 +97,17 @@ export type AppServices = {
   uploads: UploadService;
   transcriptions: TranscriptionService;
   receipts: ReceiptService;
+  intake: AddressIntake;
+  buckets: Buckets;
+  /** Calls addresses of `[intake]` and of buckets. */
+  guarded: GuardedFetch;
 };
 
 /** What works by itself, without a request. */
 export type AppWorkers = {
   scheduler: Scheduler;
   deliverer: Deliverer;
+  addressWork: AddressWork;
   verification: Verification;
   sweeper: Sweeper;
   readiness: Readiness;
@@ -237,6 +246,7 @@ export async function openServices(
     uploads,
     transcriptions,
     receipts,
+    ...openAddressIntake({ store: database.store, config, dataDir }),
   };
 }
 
@@ -247,7 +257,7 @@ export function openWorkers(
   onUnfit?: (reason: string) => void,
 ): AppWorkers {
   const { config, clock, log, database, dataDir, engine } = base;
-  const { models, uploads, transcriptions, webhooks, receipts } = services;
+  const { models, uploads, transcriptions, webhooks, receipts, buckets, guarded } = services;
   // As many tickets as machines can work on: the control plane alone decides whose turn it is.
   const elsewherePlaces = createDecoderPlaces(() => Math.max(1, 2 * (engine.elsewhere?.places() ?? 0)));
   const scheduler = openScheduler(base, services, elsewherePlaces);
@@ -282,6 +292,9 @@ export function openWorkers(
     deliverer: createDeliverer({
       ...{ database, clock, config, log },
       isClockDoubtful: () => base.trust.verdict().isDoubtful,
+    }),
+    addressWork: createAddressWork({
+      ...{ database, clock, config, log, uploads, transcriptions, buckets, guarded },
     }),
     verification: createVerification({ uploads, log }),
     sweeper: createSweeper({

@@ -44,7 +44,10 @@ export type App = {
   dataDir: string;
   database: Database;
   trust: ClockTrust;
-  services: Omit<AppServices, "rateLimiter" | "unpaidActs" | "decoders" | "listening">;
+  services: Omit<
+    AppServices,
+    "rateLimiter" | "unpaidActs" | "decoders" | "listening" | "intake" | "buckets" | "guarded"
+  >;
   scheduler: Scheduler;
   engine: Engine;
   /** Answers one HTTP request; never rejects. */
@@ -83,7 +86,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const late: { scheduler?: Scheduler } = {};
   const services = await openServices(base, options.embeddedModel, () => late.scheduler);
   const workers = openWorkers(base, services, options.onUnfit);
-  const { scheduler, deliverer, verification, sweeper, readiness, folders } = workers;
+  const { scheduler, deliverer, addressWork, verification, sweeper, readiness, folders } = workers;
   late.scheduler = scheduler;
   const { apiKeys, credit, models, uploads, transcriptions, webhooks, receipts } = services;
   const later = { ...base, receipts };
@@ -154,6 +157,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         scheduler.start();
         deliverer.start();
         verification.start();
+        addressWork.start();
         sweeper.start();
         folders.start();
         backups.start();
@@ -178,6 +182,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await ballast.stop();
       await sweeper.stop();
       base.trust.stop();
+      await addressWork.stop();
       await verification.stop();
       stopWaking();
       await deliverer.stop();
@@ -226,7 +231,7 @@ function openHttp(
   baseUrl: () => string,
 ): ReturnType<typeof countRequests> {
   const { config, clock, log, database, dataDir, engine } = base;
-  const { decoders, transcriptions, ...others } = services;
+  const { decoders, transcriptions, buckets: _buckets, guarded: _guarded, ...others } = services;
   const metrics = createMetrics();
   addGauges(metrics, {
     ...{ numbers, database, backups, config, ends, clock },

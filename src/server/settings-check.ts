@@ -10,15 +10,22 @@ import { readCertificate } from "./tls.ts";
  * @throws ConfigError with every mistake
  */
 export async function checkSettings(config: Config): Promise<void> {
-  const [{ checkWebhookSettings }, { trustedProxies }, { checkBackupSettings }, { checkFolderSettings }] =
-    await Promise.all([
-      import("../webhooks/sender.ts"),
-      import("../services/trusted-proxies.ts"),
-      import("./scheduled-backups.ts"),
-      import("../intake/folders/rules.ts"),
-    ]);
+  const [
+    { checkWebhookSettings },
+    { checkIntakeSettings },
+    { trustedProxies },
+    { checkBackupSettings },
+    { checkFolderSettings },
+  ] = await Promise.all([
+    import("../webhooks/sender.ts"),
+    import("../intake/address/intake.ts"),
+    import("../services/trusted-proxies.ts"),
+    import("./scheduled-backups.ts"),
+    import("../intake/folders/rules.ts"),
+  ]);
   const checks = [
     checkWebhookSettings,
+    checkIntakeSettings,
     trustedProxies,
     checkBackupSettings,
     checkFolderSettings,

@@ -7,10 +7,12 @@ import { type Database, openDatabase, transaction } from "../store/database.ts";
 import { createWebhookService, type WebhookService } from "../webhooks/webhooks.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
+import { type BucketService, createBucketService } from "./buckets.ts";
 import { type ClockTrust, createClockTrust } from "./clock-trust.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
 import { dataDirOf, requireDatabase } from "./data-dir.ts";
+import { createSealedTexts } from "./sealed-texts.ts";
 
 export type AdminDeps = { config: Config; clock: Clock; log: Log };
 
@@ -23,6 +25,7 @@ export type Admin = AdminDeps & {
   accounts: AccountService;
   credit: CreditService;
   webhooks: WebhookService;
+  buckets: BucketService;
   consoleSessions: ConsoleSessionService;
   trust: ClockTrust;
   /** Records an act that has changed only files, right after it (`recordAct` of store/audit-log.ts). */
@@ -51,6 +54,7 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
     accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
     credit: createCreditService({ database, clock, config }),
     webhooks: createWebhookService({ database, clock, config }),
+    buckets: createBucketService({ database, clock, sealed: createSealedTexts(dataDir) }),
     consoleSessions: createConsoleSessionService({ database, clock: trust.access }),
     trust,
     record: (act) => void transaction(database.store, (tx) => recordAct(tx, act, clock.now())),

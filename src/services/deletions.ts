@@ -3,7 +3,9 @@ import type { DeletionReceipt } from "../domain/receipt.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { deleteChunks } from "../store/chunks.ts";
 import type { Store } from "../store/database.ts";
+import { deleteFetch } from "../store/fetches.ts";
 import { deleteOutline } from "../store/outlines.ts";
+import { deleteResultCopy } from "../store/result-copies.ts";
 import { deleteResult, hashOfResult } from "../store/results.ts";
 import { isUploadInUse, markContentDeleted, type TranscriptionRow } from "../store/transcriptions.ts";
 import { findUpload, markAudioDeleted, moveUpload, type UploadRow } from "../store/uploads.ts";
@@ -39,11 +41,13 @@ export function deleteTranscriptionContent(
   return marked;
 }
 
-/** Removes result, chunks and outline of a transcription, and its metadata from its events. */
+/** Removes result, chunks, outline and addresses of a transcription, and its metadata from its events. */
 export function removeContent(tx: Store, row: TranscriptionRow): void {
   deleteResult(tx, row.id);
   deleteChunks(tx, row.id);
   deleteOutline(tx, row.id);
+  deleteFetch(tx, row.id);
+  deleteResultCopy(tx, row.id);
   forgetMetadata(tx, row);
 }
 

@@ -9,7 +9,7 @@ import { hasTable, rowsOnce } from "./once.ts";
 const BUSY_TIMEOUT_MS = 1_000;
 const PAGE = 500;
 /** Tables with the content of transcriptions; older versions lack some. */
-const CONTENT = ["results", "chunks", "outlines"];
+const CONTENT = ["results", "chunks", "outlines", "fetches", "result_copies"];
 
 function withCopy<T>(path: string, work: (sqlite: SqliteDatabase) => T): T {
   const sqlite = new SqliteDatabase(path, { readwrite: true, create: false });

@@ -264,8 +264,9 @@ const PAIR_CHECKS: readonly { check: string; query: string }[] = [
       FROM transcriptions t
       LEFT JOIN ledger r ON r.transcription_id = t.id AND r.kind = 'reserve'
       LEFT JOIN ledger e ON e.transcription_id = t.id AND e.kind = 'release'
-      WHERE r.sequence IS NULL OR r.amount_paise <> t.reserved_paise OR r.organization_id <> t.organization_id
-        OR (t.state IN ${FINAL}) <> (e.sequence IS NOT NULL)`,
+      WHERE NOT (t.state = 'queued' AND t.awaits_audio AND r.sequence IS NULL AND t.reserved_paise = 0)
+        AND (r.sequence IS NULL OR r.amount_paise <> t.reserved_paise OR r.organization_id <> t.organization_id
+        OR (t.state IN ${FINAL}) <> (e.sequence IS NOT NULL))`,
   },
   {
     check: "transcriptions",

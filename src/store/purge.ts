@@ -2,6 +2,7 @@ import { and, eq, inArray, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import {
   apiKeys,
+  buckets,
   events,
   idempotencyKeys,
   projects,
@@ -14,12 +15,16 @@ import { IS_UNFINISHED } from "./transcriptions.ts";
 
 /** What is left of an organization that is being purged. Each list is a batch: call again until it is empty. */
 
-/** Removes keys, idempotency keys, what is known of files of watched folders, and webhook endpoints with their events. Returns how many keys and endpoints. */
+/**
+ * Removes keys, idempotency keys, credentials of buckets, what is known of files of watched folders, and webhook endpoints with
+ * their events. Returns how many keys and endpoints.
+ */
 export function removeAccess(tx: Store, organizationId: string): { keys: number; webhook_endpoints: number } {
   const ids = projectsOf(tx, organizationId)
     .all()
     .map(({ id }) => id);
   tx.delete(idempotencyKeys).where(inArray(idempotencyKeys.projectId, ids)).run();
+  tx.delete(buckets).where(eq(buckets.organizationId, organizationId)).run();
   const keys = tx.delete(apiKeys).where(inArray(apiKeys.projectId, ids)).returning({ id: apiKeys.id }).all();
   // Names of files may say who called.
   tx.delete(watchedFiles).where(eq(watchedFiles.organizationId, organizationId)).run();

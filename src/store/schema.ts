@@ -5,6 +5,7 @@ import type { AuditAction } from "../domain/audit.ts";
 import type { ChunkRegion } from "../domain/chunk.ts";
 import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
+import type { ResultCopyFormat } from "../domain/intake.ts";
 import type { Metadata } from "../domain/metadata.ts";
 import type { Speech } from "../domain/outline.ts";
 import type { Reading } from "../domain/reading.ts";
@@ -204,6 +205,11 @@ export const transcriptions = sqliteTable(
     retryOfId: text("retry_of_id"),
     /** SHA-256 of the weights that recognition began with (domain/model-hash.ts); null: it has not begun. */
     modelSha256: text("model_sha256"),
+    /**
+     * Its recording is fetched from an address. Until that has arrived, the transcription is queued without a length and
+     * without a reservation.
+     */
+    awaitsAudio: integer("awaits_audio", { mode: "boolean" }).notNull().default(false),
   },
   (t) => [
     index("transcriptions_by_project").on(t.projectId, t.id),
@@ -213,7 +219,7 @@ export const transcriptions = sqliteTable(
       .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`),
     index("transcriptions_queued_by_age")
       .on(t.organizationId, t.projectId, t.id)
-      .where(sql`state = 'queued'`),
+      .where(sql`state = 'queued' AND awaits_audio = 0`),
     index("transcriptions_queued_by_work")
       .on(
         t.organizationId,
@@ -221,7 +227,10 @@ export const transcriptions = sqliteTable(
         sql`(duration_ms * CASE channel_mode WHEN 'separate' THEN channels ELSE 1 END)`,
         t.id,
       )
-      .where(sql`state = 'queued'`),
+      .where(sql`state = 'queued' AND awaits_audio = 0`),
+    index("transcriptions_awaiting")
+      .on(t.organizationId, t.id)
+      .where(sql`state = 'queued' AND awaits_audio = 1`),
     index("transcriptions_by_upload").on(t.uploadId),
     index("transcriptions_by_retry").on(t.retryOfId).where(sql`retry_of_id IS NOT NULL`),
     index("transcriptions_kept").on(t.projectId, t.finishedAt, t.id).where(sql`content_deleted_at IS NULL`),
@@ -298,6 +307,83 @@ export const outlines = sqliteTable("outlines", {
   speech: text("speech", { mode: "json" }).$type<Speech>(),
   createdAt: integer("created_at").notNull(),
 });
+
+/** Recordings that are fetched from addresses (docs/manual/intake.md). The row goes with the content of its transcription. */
+export const fetches = sqliteTable(
+  "fetches",
+  {
+    transcriptionId: text("transcription_id")
+      .primaryKey()
+      .references(() => transcriptions.id),
+    uploadId: text("upload_id")
+      .notNull()
+      .references(() => uploads.id),
+    organizationId: text("organization_id").notNull(),
+    /** The address without user and query, which can be secrets. */
+    source: text("source").notNull(),
+    /** The whole address, sealed (services/sealed-texts.ts); null: an object of a bucket, or not needed any more. */
+    sealedAddress: text("sealed_address"),
+    /** Size of the file, as the server there says; null: not known. */
+    totalBytes: integer("total_bytes"),
+    /** What the server there says to name this version of the file: an ETag, or the time of its last change. */
+    validator: text("validator"),
+    /** Attempts since bytes have arrived last. */
+    attempts: integer("attempts").notNull().default(0),
+    /** Null: the fetch has ended. */
+    nextAttemptAt: integer("next_attempt_at"),
+    /** Why the last attempt failed. */
+    reason: text("reason"),
+    createdAt: integer("created_at").notNull(),
+  },
+  (t) => [
+    index("fetches_due").on(t.organizationId, t.nextAttemptAt).where(sql`next_attempt_at IS NOT NULL`),
+    index("fetches_by_upload").on(t.uploadId),
+  ],
+);
+
+/** Buckets of S3-compatible servers, with the credentials of an organization. */
+export const buckets = sqliteTable(
+  "buckets",
+  {
+    organizationId: text("organization_id")
+      .notNull()
+      .references(() => organizations.id),
+    name: text("name").notNull(),
+    /** Such as `https://s3.ap-south-1.amazonaws.com`. */
+    endpoint: text("endpoint").notNull(),
+    region: text("region").notNull(),
+    accessKey: text("access_key").notNull(),
+    /** The secret access key, sealed (services/sealed-texts.ts). */
+    sealedSecret: text("sealed_secret").notNull(),
+    /** The admin says that the endpoint is in a private network. */
+    isPrivate: integer("is_private", { mode: "boolean" }).notNull().default(false),
+    createdAt: integer("created_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.organizationId, t.name] })],
+);
+
+/** Results that are written to a bucket once their transcription has one. */
+export const resultCopies = sqliteTable(
+  "result_copies",
+  {
+    transcriptionId: text("transcription_id")
+      .primaryKey()
+      .references(() => transcriptions.id),
+    organizationId: text("organization_id").notNull(),
+    /** Such as `s3://bucket/prefix/`. */
+    target: text("target").notNull(),
+    formats: text("formats", { mode: "json" }).$type<ResultCopyFormat[]>().notNull(),
+    attempts: integer("attempts").notNull().default(0),
+    /** Null: it has not begun, or it has ended. */
+    nextAttemptAt: integer("next_attempt_at"),
+    writtenAt: integer("written_at"),
+    /** Why the last attempt failed. */
+    reason: text("reason"),
+  },
+  (t) => [
+    index("result_copies_due").on(t.organizationId, t.nextAttemptAt).where(sql`next_attempt_at IS NOT NULL`),
+  ],
+);
 
 /** The ledger: append-only, chained by hash. Triggers refuse UPDATE and DELETE. */
 export const ledger = sqliteTable(

@@ -19,7 +19,7 @@ import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
 import { isBefore } from "./over.ts";
 import { type Placeholders, prepared, preparedFor } from "./prepared.ts";
-import { organizations, projects, transcriptionMetadata, transcriptions } from "./schema.ts";
+import { organizations, projects, transcriptionMetadata, transcriptions, uploads } from "./schema.ts";
 
 export type TranscriptionRow = typeof transcriptions.$inferSelect;
 export type NewTranscription = typeof transcriptions.$inferInsert;
@@ -127,6 +127,37 @@ const updateStreamed = prepared((store: Store) => {
  */
 export function raiseStreamed(tx: Store, id: string, streamedMs: number): boolean {
   return updateStreamed(tx).get({ id, streamedMs }) !== undefined;
+}
+
+/** What is known of a recording once it has arrived, and what it costs. */
+export type ArrivedAudio = Pick<TranscriptionRow, "durationMs" | "channels" | "reservedPaise">;
+
+/** Lets a transcription that awaits its recording wait for a turn, by compare-and-set. Undefined: it does not await one. */
+export function markArrived(tx: Store, id: string, audio: ArrivedAudio): TranscriptionRow | undefined {
+  return tx
+    .update(transcriptions)
+    .set({ ...audio, awaitsAudio: false })
+    .where(and(eq(transcriptions.id, id), sql`state = 'queued' AND awaits_audio = 1`))
+    .returning()
+    .get();
+}
+
+/** Lists transcriptions that await a recording which has been verified, rejected or deleted, oldest first. */
+export function listArrived(store: Store, limit: number): TranscriptionRow[] {
+  return store
+    .select({ row: transcriptions })
+    .from(transcriptions)
+    .innerJoin(uploads, eq(uploads.id, transcriptions.uploadId))
+    .where(
+      and(
+        sql`${transcriptions.state} = 'queued' AND ${transcriptions.awaitsAudio} = 1`,
+        sql`(${uploads.state} IN ('complete', 'rejected') OR ${uploads.deletedAt} IS NOT NULL)`,
+      ),
+    )
+    .orderBy(sql`+${transcriptions.id}`)
+    .limit(limit)
+    .all()
+    .map(({ row }) => row);
 }
 
 /** Marks the content as deleted, and removes the metadata. Returns undefined when it was marked already. The state stays. */
@@ -372,6 +403,9 @@ export function listUnfinished(store: Store): TranscriptionRow[] {
   );
 }
 
+/** The condition of the queue's indexes: it waits for a turn. What still awaits its recording is queued, too, and has no turn. */
+const IS_WAITING = sql`state = 'queued' AND awaits_audio = 0`;
+
 const selectQueueHeads = prepared((store: Store) =>
   store
     .select()
@@ -380,12 +414,12 @@ const selectQueueHeads = prepared((store: Store) =>
       sql`${transcriptions.id} IN (
         WITH RECURSIVE heads(id) AS (
           SELECT (
-            SELECT id FROM transcriptions WHERE state = 'queued' ORDER BY organization_id, project_id, id LIMIT 1
+            SELECT id FROM transcriptions WHERE ${IS_WAITING} ORDER BY organization_id, project_id, id LIMIT 1
           )
           UNION ALL
           SELECT (
             SELECT id FROM transcriptions
-            WHERE state = 'queued' AND (organization_id, project_id) > (last.organization_id, last.project_id)
+            WHERE ${IS_WAITING} AND (organization_id, project_id) > (last.organization_id, last.project_id)
             ORDER BY organization_id, project_id, id LIMIT 1
           )
           FROM heads JOIN transcriptions AS last ON last.id = heads.id
@@ -394,7 +428,7 @@ const selectQueueHeads = prepared((store: Store) =>
         UNION ALL
         SELECT (
           SELECT transcriptions.id FROM transcriptions
-          WHERE state = 'queued' AND organization_id = head.organization_id AND project_id = head.project_id
+          WHERE ${IS_WAITING} AND organization_id = head.organization_id AND project_id = head.project_id
           ORDER BY ${BILLED_MS}, transcriptions.id LIMIT 1
         )
         FROM heads JOIN transcriptions AS head ON head.id = heads.id
@@ -431,7 +465,7 @@ const selectQueuedBefore = prepared((store: Store) => {
     .from(transcriptions)
     .where(
       and(
-        sql`state = 'queued'`,
+        IS_WAITING,
         eq(organizationId, sql.placeholder("organizationId")),
         sql`(${BILLED_MS}, ${id}) < ${own}`,
       ),
@@ -463,7 +497,7 @@ export function listQueuePositions(
       position: sql<number>`row_number() OVER (ORDER BY ${BILLED_MS}, ${id}) - 1`.as("position"),
     })
     .from(transcriptions)
-    .where(and(sql`state = 'queued'`, eq(transcriptions.organizationId, organizationId)))
+    .where(and(IS_WAITING, eq(transcriptions.organizationId, organizationId)))
     .as("queue");
   const found = store
     .select({ id: queue.id, position: queue.position })

@@ -155,6 +155,12 @@ export function changeSpace(tx: Store, id: string, from: number, to: number): bo
   );
 }
 
+/** Sets the size of an upload that takes bytes. Returns whether it does. */
+export function setUploadBytes(tx: Store, id: string, bytes: number): boolean {
+  const isReceiving = and(eq(uploads.id, id), eq(uploads.state, "allocated"), isNull(uploads.deletedAt));
+  return tx.update(uploads).set({ bytes }).where(isReceiving).returning({ id: uploads.id }).all().length > 0;
+}
+
 /** Marks an upload's audio as deleted. Returns false when it was marked already. */
 export function markAudioDeleted(tx: Store, id: string, nowMs: number): boolean {
   return (

@@ -9,6 +9,7 @@ import type { Evidence } from "../../services/signed/evidence.ts";
 import { readingDocument } from "../../services/signed/reading-document.ts";
 import { canonicalJson } from "../../services/signed/signed-documents.ts";
 import type { Store } from "../../store/database.ts";
+import { findFetchOfUpload } from "../../store/fetches.ts";
 import { findResult } from "../../store/results.ts";
 import { findTranscription, resultInfoOf, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findUpload, readingOf } from "../../store/uploads.ts";
@@ -39,6 +40,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
     throw new CommandError("conflict", `${id}: ${missing} was not stored, so there is no evidence`);
   }
   const reading = readingOf(upload);
+  const source = findFetchOfUpload(store, upload.id)?.source;
   const time = (ms: number | null) => (ms === null ? null : toTimestamp(ms));
   return {
     ...{ object: "transcription_evidence", format: 1, created_at: toTimestamp(nowMs) },
@@ -51,6 +53,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
       ...{ upload_id: upload.id, sha256, bytes: upload.bytes },
       ...{ duration_seconds: toSeconds(row.durationMs), channels: row.channels },
       ...(isDeepStrictEqual(reading, {}) ? {} : { reading: readingDocument(reading) }),
+      ...(source === undefined ? {} : { source }),
     },
     model: {
       ...{ id: row.modelId, version: row.modelVersion, sha256: means.modelSha256 },

@@ -104,6 +104,7 @@ function print(
       ["Transcription", `${transcription.id}, ${transcription.state}`],
       ["Finished", transcription.finished_at],
       ["Recording", `${audio.upload_id}, ${audio.bytes} bytes, SHA-256 ${audio.sha256}`],
+      ...(audio.source === undefined ? [] : [["Fetched from", audio.source] as [string, string]]),
       [
         "Model",
         `${model.id} ${model.version}, SHA-256 ${model.sha256}, ${HASHED[model.hashed ?? "manifest"]}`,

@@ -19,6 +19,7 @@ const QUESTIONS: Record<
     `Delete the recording and the transcript of ${id}? They cannot be brought back.`,
   "uploads delete": (id) => `Delete the recording of ${id}? It cannot be brought back.`,
   "webhooks remove": (id) => `Remove the endpoint ${id}? What has not been delivered to it never will be.`,
+  "buckets remove": (name) => `Forget the bucket ${name} and its credentials?`,
   "fleet remove": (name) => `Remove the worker ${name}? Its key cannot be used again.`,
   restore: (file) => `Replace the database by ${file}? What was accepted since that backup is then missing.`,
   "clock confirm": (_, _options, context) => clockQuestion(context),

@@ -42,7 +42,7 @@ const WITHOUT_EXAMPLE = [
   ...["receipts export", "receipts key", "receipts list", "storage", "transcriptions cancel"],
   ...["transcriptions delete", "uploads delete", "uploads show", "version", "webhooks deliveries"],
   ...["webhooks disable", "webhooks enable", "webhooks list", "webhooks remove", "webhooks rotate"],
-  "webhooks test",
+  ...["webhooks test", "buckets list", "buckets remove"],
 ];
 
 const words = (line: string) => line.split(" ");

@@ -79,6 +79,12 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
     ["why it failed, or took so long", "transcriptions show tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"],
     ["its result as subtitles", "transcriptions show tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C --format srt"],
   ],
+  "buckets add": [
+    [
+      "recordings and results in a bucket of AWS",
+      "buckets add calls --org Physics --endpoint https://s3.ap-south-1.amazonaws.com --region ap-south-1 --access-key AKIA1 --secret-file secret",
+    ],
+  ],
   "webhooks redeliver": [
     ["everything that failed at one endpoint", "webhooks redeliver --failed whe_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"],
   ],

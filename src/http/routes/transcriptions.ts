@@ -1,14 +1,23 @@
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
-import { billedMsOf, TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
+import type { RESULT_COPY_STATES } from "../../domain/intake.ts";
+import {
+  billedMsOf,
+  isFinal,
+  TRANSCRIPTION_STATES,
+  type TranscriptionState,
+} from "../../domain/transcription.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import { type Accepted, hashRequest } from "../../services/transcriptions/acceptance.ts";
+import type { Store } from "../../store/database.ts";
+import { findFetch } from "../../store/fetches.ts";
+import { findResultCopy, type ResultCopyRow } from "../../store/result-copies.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import type { HttpDeps } from "../deps.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
-import { requestOf, withheldFields } from "../wire/requests.ts";
+import { namedAudio, requestOf, withheldFields, withheldFromStart } from "../wire/requests.ts";
 import { RESULT_ALTERNATIVES, resultResponse, wantedResult } from "../wire/results.ts";
 import {
   ResultQuery,
@@ -28,7 +37,7 @@ const startOperation = ({ config }: HttpDeps) =>
     tag: "Transcriptions",
     scope: "transcriptions:write",
     body: TranscriptionCreate,
-    withheld: () => withheldFields(config),
+    withheld: () => withheldFromStart(config),
     acceptsIdempotencyKey: true,
     errors: [
       "capability_unavailable",
@@ -171,28 +180,33 @@ export function transcriptionRoutes(deps: HttpDeps) {
 
 /** Accepts a request or replays an earlier one (docs/decisions/order-of-checks.md, from "announced capability" on). */
 function start(
-  { transcriptions }: HttpDeps,
+  { transcriptions, intake }: HttpDeps,
   caller: Caller,
   request: Request,
   body: TranscriptionCreate,
 ): Accepted {
+  const named = namedAudio(body);
   const key = idempotencyKeyOf(request);
   const wanted = requestOf(body);
   const model = transcriptions.checkRequest(body.model, wanted);
-  const { upload_id: uploadId } = body.audio;
+  const resultsTo = body.results_to && intake.target(caller.organizationId, body.results_to);
   const webhookEndpointId = body.webhook_endpoint_id;
   const requestHash = hashRequest({
     model,
     isModelNamed: body.model !== undefined,
     request: wanted,
-    audio: uploadId,
+    audio: "uploadId" in named ? named.uploadId : named.sourceUrl,
     webhookEndpointId,
+    resultsTo,
   });
   return transcriptions.accept(caller, {
     submission: "asynchronous",
     model,
     request: wanted,
-    uploadId,
+    ...("uploadId" in named
+      ? { uploadId: named.uploadId }
+      : { source: intake.source(caller.organizationId, named.sourceUrl) }),
+    ...(resultsTo === undefined ? {} : { resultsTo }),
     ...(webhookEndpointId === undefined ? {} : { webhookEndpointId }),
     ...(key === undefined ? {} : { idempotency: { key, requestHash } }),
   });
@@ -214,7 +228,7 @@ function statesOf(text: string): TranscriptionState[] {
 
 /** docs/interface.md section 2.1 and docs/decisions/transcriptions.md. */
 function toTranscription(
-  { baseUrl }: HttpDeps,
+  { baseUrl, database }: HttpDeps,
   row: TranscriptionRow,
   queuePosition: number | undefined,
 ): Transcription {
@@ -241,10 +255,41 @@ function toTranscription(
     ...(row.errorCode === null ? {} : { error: { code: row.errorCode, message: row.errorMessage ?? "" } }),
     ...(row.contentDeletedAt === null ? {} : { content_deleted_at: toTimestamp(row.contentDeletedAt) }),
     ...(row.metadata === null ? {} : { metadata: row.metadata }),
-    duration_seconds: toSeconds(row.durationMs),
+    // The length of a recording that is being fetched is not known.
+    ...(row.awaitsAudio ? {} : { duration_seconds: toSeconds(row.durationMs) }),
     progress: progressOf(row),
+    ...addressesOf(database.store, row),
     ...(queuePosition === undefined ? {} : { queue_position: queuePosition }),
   };
+}
+
+/** Says where the recording comes from and where the result goes, for a request that named addresses. */
+function addressesOf(store: Store, row: TranscriptionRow): Pick<Transcription, "source" | "results_to"> {
+  const fetch = findFetch(store, row.id);
+  const copy = findResultCopy(store, row.id);
+  const isOver = isFinal(row.state);
+  const state = row.awaitsAudio ? (isOver ? "failed" : "fetching") : "fetched";
+  return {
+    ...(fetch && {
+      source: {
+        ...{ url: fetch.source, state },
+        ...(fetch.totalBytes ? { total_bytes: fetch.totalBytes } : {}),
+        ...(state === "fetching" && fetch.reason !== null ? { message: fetch.reason } : {}),
+      },
+    }),
+    ...(copy && {
+      results_to: {
+        ...{ url: copy.target, formats: copy.formats, state: copyState(copy, row) },
+        ...(copy.writtenAt === null && copy.reason !== null ? { message: copy.reason } : {}),
+      },
+    }),
+  };
+}
+
+function copyState(copy: ResultCopyRow, row: TranscriptionRow): (typeof RESULT_COPY_STATES)[number] {
+  if (copy.writtenAt !== null) return "written";
+  if (copy.nextAttemptAt !== null || !isFinal(row.state)) return "waiting";
+  return row.state === "completed" || row.state === "partial" ? "failed" : "none";
 }
 
 /** Share of the audio that has its outcome, 0 to 1, two decimals. */

@@ -6,6 +6,7 @@ import type { DiarizationRequest, TranscriptionRequest } from "../../domain/tran
 import { inspectJson } from "../../lib/strict-json.ts";
 import { checkValue } from "./parse.ts";
 import {
+  ADDRESS_FIELDS,
   type AudioForm,
   Diarization,
   METADATA_FIELD,
@@ -26,6 +27,26 @@ export function withheldFields({ capabilities }: Config): readonly string[] {
 export function ownFields(config: Config): ReadonlySet<string> {
   const withheld = withheldFields(config);
   return new Set([...WRITTEN_FORM_FIELDS, METADATA_FIELD].filter((name) => !withheld.includes(name)));
+}
+
+/** Returns the fields of the asynchronous endpoint's request that the config does not switch on. */
+export function withheldFromStart(config: Config): readonly string[] {
+  return [...withheldFields(config), ...(config.intake.url ? [] : ADDRESS_FIELDS)];
+}
+
+/**
+ * Reads which recording a request names.
+ *
+ * @throws AppError `invalid_request` unless it names one, by `audio.upload_id` or `audio.source_url`
+ */
+export function namedAudio({ audio }: TranscriptionCreate): { uploadId: string } | { sourceUrl: string } {
+  const { upload_id: uploadId, source_url: sourceUrl } = audio;
+  const refuse = (detail: string, message: string) => new AppError("invalid_request", { detail, message });
+  if (uploadId !== undefined && sourceUrl !== undefined)
+    throw refuse("audio.source_url", "A request names audio.upload_id or audio.source_url, not both.");
+  if (uploadId !== undefined) return { uploadId };
+  if (sourceUrl !== undefined) return { sourceUrl };
+  throw refuse("audio.upload_id", "audio.upload_id is missing.");
 }
 
 /** The request of the asynchronous endpoint, defaults filled in (docs/interface.md section 4.1). */

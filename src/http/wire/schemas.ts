@@ -1,6 +1,7 @@
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { CAPABILITIES } from "../../domain/capability.ts";
 import { ERROR_CODES } from "../../domain/errors.ts";
+import { RESULT_COPY_FORMATS, RESULT_COPY_STATES, SOURCE_STATES } from "../../domain/intake.ts";
 import { MAX_METADATA_KEYS, MAX_METADATA_VALUE, METADATA_NAME_PATTERN } from "../../domain/metadata.ts";
 import { GAP_REASONS, WARNINGS } from "../../domain/result.ts";
 import { SUBTITLE_BOUNDS } from "../../domain/subtitles.ts";
@@ -133,6 +134,7 @@ const script = Type.String({
 });
 /** Fields of requests that exist only where the config switches them on. */
 export const WRITTEN_FORM_FIELDS = ["numerals", "script"] as const;
+export const ADDRESS_FIELDS = ["audio.source_url", "results_to"] as const;
 export const METADATA_FIELD = "metadata";
 export const Metadata = Type.Record(
   Type.String({ pattern: METADATA_NAME_PATTERN }),
@@ -173,9 +175,23 @@ export const Diarization = Type.Union(
   },
 );
 
+const sourceUrl = Type.String({
+  minLength: 1,
+  maxLength: 2048,
+  description:
+    "Address from which the server fetches the recording: `https://` to a host that the config lists, or `s3://bucket/key` of a bucket that an admin has added.",
+  examples: ["https://files.example/calls/0412.wav", "s3://calls/2026/0412.wav"],
+});
+
 export const TranscriptionCreate = closed(
   {
-    audio: closed({ upload_id: identifier("A complete upload of this project.", UPLOAD_ID) }),
+    audio: closed(
+      {
+        upload_id: Type.Optional(identifier("A complete upload of this project.", UPLOAD_ID)),
+        source_url: Type.Optional(sourceUrl),
+      },
+      { description: "`upload_id`, or with `intake.url` in the config `source_url` instead." },
+    ),
     language,
     mode: Type.Optional(Mode),
     timestamps: Type.Optional(Timestamps),
@@ -188,6 +204,25 @@ export const TranscriptionCreate = closed(
       identifier("Endpoint that receives the event of the end.", ENDPOINT_ID),
     ),
     model: Type.Optional(modelId),
+    results_to: Type.Optional(
+      closed(
+        {
+          url: Type.String({
+            minLength: 1,
+            maxLength: 2048,
+            description: "Folder of a bucket, such as `s3://bucket/results/`.",
+          }),
+          formats: Type.Optional(
+            Type.Array(oneOf(RESULT_COPY_FORMATS), {
+              minItems: 1,
+              maxItems: 4,
+              description: "Left out: `json`.",
+            }),
+          ),
+        },
+        { description: "Where the result is written, too. Only with `intake.url` in the config." },
+      ),
+    ),
   },
   {
     title: "TranscriptionCreate",
@@ -288,6 +323,30 @@ export const Transcription = closed(
     duration_seconds: Type.Optional(seconds("Length of the recording.")),
     progress: Type.Optional(
       Type.Number({ minimum: 0, maximum: 1, description: "Share of the audio that is done." }),
+    ),
+    source: Type.Optional(
+      closed(
+        {
+          url: Type.String({ description: "The address, without user and query." }),
+          state: oneOf(SOURCE_STATES),
+          total_bytes: Type.Optional(Type.Integer({ minimum: 1, description: "Where it is known." })),
+          message: Type.Optional(
+            Type.String({ description: "Why the last attempt failed, while another follows." }),
+          ),
+        },
+        { description: "Where the recording is fetched from; left out for a recording that was sent." },
+      ),
+    ),
+    results_to: Type.Optional(
+      closed(
+        {
+          url: Type.String({ description: "As requested." }),
+          formats: Type.Array(oneOf(RESULT_COPY_FORMATS)),
+          state: oneOf(RESULT_COPY_STATES),
+          message: Type.Optional(Type.String({ description: "Why the last attempt failed." })),
+        },
+        { description: "Where the result is written, too." },
+      ),
     ),
     queue_position: Type.Optional(
       Type.Integer({

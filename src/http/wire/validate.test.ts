@@ -24,7 +24,7 @@ test.each([
     start({ diarization: "true" }),
     "diarization must be true or false, an object with speakers or an object with min_speakers and max_speakers.",
   ],
-  [TranscriptionCreate, start({ audio: "x" }), "audio must be an object with upload_id."],
+  [TranscriptionCreate, start({ audio: "x" }), "audio must be an object with upload_id or source_url."],
   [TranscriptionCreate, start({ language: "" }), "language must have 1 to 35 characters."],
   [TranscriptionCreate, {}, "audio is required."],
   [TranscriptionListQuery, { state: "" }, "state must not be empty."],

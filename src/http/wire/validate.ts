@@ -22,11 +22,11 @@ export function validateKnown<T extends TSchema>(schema: T, value: unknown): Sta
 }
 
 /**
- * @param withheld fields of the schema that the config does not switch on
+ * @param withheld fields of the schema that the config does not switch on, by their dotted names
  * @throws AppError `unknown_parameter`
  */
 export function refuseUnknown(schema: TSchema, value: unknown, withheld: readonly string[] = []): void {
-  const known = withheld.length === 0 ? schema : Type.Omit(schema as TObject, [...withheld]);
+  const known = without(schema, withheld);
   const unknown = unknownFieldOf([known], value, "");
   if (unknown === undefined) return;
   const detail = unknown === "" ? "(empty)" : printable(unknown);
@@ -34,6 +34,20 @@ export function refuseUnknown(schema: TSchema, value: unknown, withheld: readonl
     detail,
     message: `There is no parameter ${detail}.`,
   });
+}
+
+/** Returns an object schema without some of its fields, which are given by their dotted names. */
+function without(schema: TSchema, names: readonly string[]): TSchema {
+  if (names.length === 0) return schema;
+  const own = names.filter((name) => !name.includes("."));
+  const rest = Type.Omit(schema as TObject, own);
+  const inner = Object.entries(rest.properties as Record<string, TSchema>).map(([field, value]) => {
+    const deeper = names
+      .filter((name) => name.startsWith(`${field}.`))
+      .map((name) => name.slice(field.length + 1));
+    return [field, without(value, deeper)] as const;
+  });
+  return { ...rest, properties: Object.fromEntries(inner) };
 }
 
 /** The dotted name of the first field that none of the schemas (the branches of a union) knows. */
@@ -135,9 +149,11 @@ function wordsForSchema(schema: TSchema): string {
     case "integer":
       return "a whole number";
     case "object": {
-      const names = Object.keys((schema as Partial<TObject>).properties ?? {});
+      const { properties = {}, required = [] } = schema as Partial<TObject>;
+      const names = Object.keys(properties);
       if (names.length === 0) return "an object with texts by names";
-      return `an object with ${names.join(" and ")}`;
+      // Without a field that must be there, one of them must.
+      return `an object with ${names.join(required.length > 0 ? " and " : " or ")}`;
     }
     case "array":
       return `a list; each of its values is ${wordsForSchema(schema.items as TSchema)}`;

@@ -11,6 +11,7 @@ import { CHANNEL_MODES, MODES, TIMESTAMPS } from "../../domain/transcription.ts"
 
 /** What a signed document says is printed on terminals, so it has no control characters. */
 const Text = Type.String({ maxLength: 1000, pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$" });
+const SourceAddress = Type.String({ maxLength: 4096, pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$" });
 const Sha256 = Type.String({ pattern: "^[0-9a-f]{64}$" });
 const OrNull = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
   Type.Union([type, Type.Null()]);
@@ -57,6 +58,8 @@ const EVIDENCE = Type.Object({
     channels: Type.Integer(),
     /** How the file was read; absent where it has one track and says itself what it is. */
     reading: Type.Optional(ReadingDocument),
+    /** The address from which the server has fetched it, without user and query; absent where it was sent. */
+    source: Type.Optional(SourceAddress),
   }),
   model: Type.Object({
     id: Text,

@@ -3,6 +3,7 @@ import type { Caller } from "../../domain/api-key.ts";
 import type { Capability } from "../../domain/capability.ts";
 import type { Ages } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
+import type { AudioSource, ResultTarget } from "../../domain/intake.ts";
 import { sortedMetadata } from "../../domain/metadata.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { Owner } from "../../domain/ownership.ts";
@@ -12,9 +13,11 @@ import { newId } from "../../lib/ids.ts";
 import { chargePaise } from "../../lib/money.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { type Database, type Store, transaction } from "../../store/database.ts";
+import { insertFetch } from "../../store/fetches.ts";
 import { findIdempotencyKey, insertIdempotencyKey } from "../../store/idempotency.ts";
-import { reserveCredit } from "../../store/ledger.ts";
+import { creditOf, reserveCredit } from "../../store/ledger.ts";
 import { requireOrganization } from "../../store/organizations.ts";
+import { insertResultCopy } from "../../store/result-copies.ts";
 import {
   countQueued,
   findTranscription,
@@ -37,15 +40,26 @@ export type AcceptInput = {
   /** As `checkRequest` has just found it for this request. */
   model: InstalledModel;
   request: TranscriptionRequest;
-  /** The upload to transcribe. The file of a synchronous request has been adopted as one. */
-  uploadId: string;
+  /** Where the result is written, too. */
+  resultsTo?: ResultTarget;
   webhookEndpointId?: string;
   idempotency?: IdempotencyClaim;
   /** Is called in the transaction that accepts the work, for what must be stored with it. */
   note?: (tx: Store, transcription: TranscriptionRow) => void;
   /** The transcription in whose place an admin starts this one. */
   retryOfId?: string;
-};
+} & (
+  | {
+      /** The upload to transcribe. The file of a synchronous request has been adopted as one. */
+      uploadId: string;
+      source?: undefined;
+    }
+  | {
+      /** The recording is fetched from here. */
+      source: AudioSource;
+      uploadId?: undefined;
+    }
+);
 
 /** A caller's `Idempotency-Key`, and the identity of its request as `hashRequest` returns it. */
 export type IdempotencyClaim = {
@@ -64,7 +78,8 @@ export type AcceptanceDeps = {
   ages: () => Ages | undefined;
   config: Config;
   models: ModelService;
-  uploads: Pick<UploadService, "requireComplete">;
+  /** Without `allocateFetched` nothing is fetched: an admin's command. */
+  uploads: Pick<UploadService, "requireComplete"> & Partial<Pick<UploadService, "allocateFetched">>;
   credit: CreditService;
   /** Transcriptions that clients cancel have a rate. Left out: an admin's command. */
   unpaidActs?: UnpaidActs;
@@ -78,9 +93,10 @@ export type RequestIdentity = {
   /** True when the request named the model; false when it uses the default. */
   isModelNamed: boolean;
   request: TranscriptionRequest;
-  /** The upload's id, or the SHA-256 of a synchronous request's file. */
+  /** The upload's id, the address of a recording, or the SHA-256 of a synchronous request's file. */
   audio: string;
   webhookEndpointId?: string | undefined;
+  resultsTo?: ResultTarget | undefined;
 };
 
 /**
@@ -93,6 +109,7 @@ export function hashRequest({
   request,
   audio,
   webhookEndpointId,
+  resultsTo,
 }: RequestIdentity): string {
   const { language, mode, timestamps, channelMode, diarization } = request;
   const speakers = diarization ? [diarization.minSpeakers ?? null, diarization.maxSpeakers ?? null] : null;
@@ -104,6 +121,7 @@ export function hashRequest({
     ...[audio, language, mode, timestamps, channelMode, speakers, webhookEndpointId ?? null],
     ...form,
     ...metadata,
+    ...(resultsTo ? [resultsTo.target, resultsTo.formats] : []),
   ];
   return `${sha256Hex(JSON.stringify(values))} ${model.id} ${isModelNamed ? "named" : "default"}`;
 }
@@ -224,10 +242,11 @@ export function insertAccepted(
   const organization = requireOrganization(tx, caller.organizationId);
   // It may have been disabled, or purged, since the request was authenticated: a form takes its time to arrive.
   if (organization.disabledAt !== null) throw new AppError("organization_disabled");
-  const upload = deps.uploads.requireComplete(tx, caller, input.uploadId);
+  const ready =
+    input.source === undefined ? deps.uploads.requireComplete(tx, caller, input.uploadId) : undefined;
   if (input.webhookEndpointId !== undefined) requireEndpoint(tx, caller, input.webhookEndpointId);
-  const durationMs = upload.durationMs ?? 0;
-  const channels = upload.channels ?? 1;
+  const durationMs = ready?.durationMs ?? 0;
+  const channels = ready?.channels ?? 1;
   checkLimits(deps.config, input.submission, { durationMs, channels });
   deps.unpaidActs?.require("cancelled transcriptions", organization.id);
   if (input.submission === "asynchronous") {
@@ -243,12 +262,13 @@ export function insertAccepted(
   const reservedPaise = chargePaise(pricePaisePerAudioHour, billedMs);
   deps.credit.checkSpending(tx, organization, reservedPaise, nowMs);
   const id = newId("transcription", nowMs);
-  reserveCredit(tx, {
-    organizationId: organization.id,
-    transcriptionId: id,
-    amountPaise: reservedPaise,
-    nowMs,
-  });
+  const { id: organizationId } = organization;
+  if (ready) reserveCredit(tx, { organizationId, transcriptionId: id, amountPaise: reservedPaise, nowMs });
+  // What it costs is known when the recording has arrived. Without any credit nothing is fetched.
+  else if (pricePaisePerAudioHour > 0 && creditOf(tx, organizationId).availablePaise <= 0)
+    throw new AppError("insufficient_credits");
+  const upload = ready ?? deps.uploads.allocateFetched?.(tx, caller);
+  if (!upload) throw new Error("nothing is fetched here");
   const row = insertTranscription(tx, {
     id,
     organizationId: caller.organizationId,
@@ -266,7 +286,9 @@ export function insertAccepted(
     channels,
     pricePaisePerAudioHour,
     reservedPaise,
+    awaitsAudio: ready === undefined,
   });
+  insertAddresses(tx, row, input);
   if (input.idempotency) {
     const { key, requestHash, among = input.submission } = input.idempotency;
     const times = { createdAt: nowMs, expiresAt: nowMs + KEEP_KEYS_MS };
@@ -276,6 +298,17 @@ export function insertAccepted(
   }
   input.note?.(tx, row);
   return row;
+}
+
+/** Stores where the recording of a transcription comes from and where its result goes, as far as that was said. */
+function insertAddresses(tx: Store, row: TranscriptionRow, { source, resultsTo }: AcceptInput): void {
+  const { id: transcriptionId, organizationId, uploadId, createdAt } = row;
+  if (source)
+    insertFetch(tx, {
+      ...{ transcriptionId, organizationId, uploadId, createdAt, nextAttemptAt: createdAt },
+      ...source,
+    });
+  if (resultsTo) insertResultCopy(tx, { transcriptionId, organizationId, ...resultsTo });
 }
 
 function requestColumns(request: TranscriptionRequest) {

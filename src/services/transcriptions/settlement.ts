@@ -10,7 +10,8 @@ import { chargePaise } from "../../lib/money.ts";
 import { dayIn } from "../../lib/time.ts";
 import { countChunks, deleteFewChunks } from "../../store/chunks.ts";
 import type { Store } from "../../store/database.ts";
-import { settleReservation } from "../../store/ledger.ts";
+import { reserveCredit, settleReservation } from "../../store/ledger.ts";
+import { startResultCopy } from "../../store/result-copies.ts";
 import { insertResult, type PackedResult } from "../../store/results.ts";
 import { moveTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { insertUsageEvent } from "../../store/usage.ts";
@@ -72,6 +73,10 @@ export function settleTranscription(
   const amountPaise = chargeOf(row, billedMs);
   if (ending.kind === "result") insertResult(tx, id, ending.result, nowMs);
   deleteFewChunks(tx, id);
+  const { organizationId } = row;
+  // Each transcription that has ended has a reservation, also when its recording never came.
+  if (row.awaitsAudio) reserveCredit(tx, { organizationId, transcriptionId: id, amountPaise: 0, nowMs });
+  startResultCopy(tx, id, ending.kind === "result" ? nowMs : undefined);
   settleReservation(tx, {
     organizationId: row.organizationId,
     transcriptionId: id,

@@ -35,11 +35,12 @@ import {
   findReplay,
   type IdempotencyClaim,
 } from "./acceptance.ts";
+import { takeUpArrived } from "./arrival.ts";
 import { paceOf } from "./story.ts";
 import { createTranscriptionEndings, type TranscriptionEndings } from "./transcription-endings.ts";
 
 export type TranscriptionDeps = AcceptanceDeps & {
-  uploads: Pick<UploadService, "requireComplete" | "removeAudioFile">;
+  uploads: Pick<UploadService, "requireComplete" | "allocateFetched" | "removeAudioFile">;
   receipts: Pick<ReceiptService, "write" | "mirror">;
   log: Log;
   /** Removes the decoded working files of a transcription. Is called after the transaction. */
@@ -132,6 +133,12 @@ export type TranscriptionService = {
   finish: TranscriptionEndings["finish"];
   /** Moves unfinished work to its next state. Undefined: its state does not allow the trigger. */
   move(id: string, trigger: TranscriptionTrigger, change?: MoveChange): TranscriptionRow | undefined;
+  /**
+   * Takes up a transcription whose recording has been fetched, verified or rejected: it waits for a turn, or has failed.
+   *
+   * @param row awaits its recording
+   */
+  settleArrival(row: TranscriptionRow): void;
   /** Finds a transcription of any project. */
   find(id: string): TranscriptionRow | undefined;
   /** Returns how many of the same organization wait before each of these, by identifier; started ones are left out. */
@@ -194,6 +201,15 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
     deleteById: endings.deleteById,
     finish: endings.finish,
     move: (id, trigger, change = {}) => moveTranscription(store, id, trigger, deps.clock.now(), change),
+    settleArrival(row) {
+      try {
+        const arrived = takeUpArrived(deps, row);
+        if (arrived) for (const listener of listeners) listener.accepted?.(arrived);
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        endings.finish(row.id, { kind: "failed", code: error.code, message: error.message });
+      }
+    },
     find: (id) => findTranscription(store, id),
     queuePositions: (rows) => queuePositions(store, rows),
     listen(listener) {
@@ -221,7 +237,7 @@ function logEnding(log: Log, row: TranscriptionRow): void {
 }
 
 function queuePositions(store: Store, rows: readonly TranscriptionRow[]): Map<string, number> {
-  const queued = rows.filter(({ state }) => state === "queued");
+  const queued = rows.filter(({ state, awaitsAudio }) => state === "queued" && !awaitsAudio);
   const [only, ...others] = queued;
   if (only && others.length === 0) return new Map([[only.id, countQueuedBefore(store, only)]]);
   const byOrganization = Map.groupBy(queued, ({ organizationId }) => organizationId);

@@ -46,13 +46,28 @@ export async function completeUpload(
   return { upload, isFinished: upload.state === "complete" };
 }
 
+/**
+ * Ends the receiving of an upload that the server has fetched. Verification continues in the background.
+ *
+ * @throws AppError `upload_incomplete` while bytes are missing
+ */
+export async function verifyFetched(
+  context: UploadContext,
+  { verifier }: Completions,
+  upload: UploadRow,
+): Promise<void> {
+  const moved = await startVerification(context, upload);
+  if (moved.state === "verifying") void verifier.verify(moved);
+}
+
 /** Moves an upload whose bytes have all arrived to `verifying`. From then on nothing writes its file. */
 async function startVerification(context: UploadContext, upload: UploadRow): Promise<UploadRow> {
   const release = context.locks.tryAcquire(upload.id, () => undefined);
   if (!release) throw new AppError("upload_incomplete", { message: "The upload is still being received." });
   try {
     const bytes = (await storedBytes(context, upload.id)) ?? 0;
-    if (bytes !== upload.bytes) {
+    // The size of a file that the server fetches is 0 until it is known.
+    if (bytes !== upload.bytes || bytes === 0) {
       throw new AppError("upload_incomplete", { message: `${bytes} of ${upload.bytes} bytes have arrived.` });
     }
     await syncFile(audioFilePath(context.dataDir, upload.id));

@@ -15,11 +15,13 @@ import {
   type Completions,
   completeUpload,
   requireComplete,
+  verifyFetched,
 } from "./upload-completion.ts";
 import type { UploadContext, UploadDeps } from "./upload-context.ts";
 import { type CreatedUpload, createUpload, type Uploader, type UploadRequest } from "./upload-creation.ts";
 import { checkDisk } from "./upload-disk.ts";
 import { expireUploads, expireWherePossible, removeBytes } from "./upload-expiry.ts";
+import { allocateFetched, announceBytes, refuseFetched } from "./upload-fetching.ts";
 import { removeOrphans, type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
 import {
   discardBytes,
@@ -43,7 +45,7 @@ export type { CreatedUpload } from "./upload-creation.ts";
  * Uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions/uploads.md). Each part has its own users:
  * clients with a key, clients with an upload token, transcriptions, and the server itself.
  */
-export type UploadService = ClientUploads & StorageUploads & AudioOfUploads & UploadUpkeep;
+export type UploadService = ClientUploads & StorageUploads & AudioOfUploads & FetchedUploads & UploadUpkeep;
 
 /** For clients with a key. A caller may touch uploads of its project only. */
 export type ClientUploads = {
@@ -131,6 +133,27 @@ export type AudioOfUploads = {
   removeAudioFile(id: string): Promise<void>;
 };
 
+/** For the fetcher: uploads whose bytes the server fetches itself. Bytes come in by `receive`. */
+export type FetchedUploads = {
+  /** Allocates such an upload, in the transaction that accepts its transcription. @throws AppError `rate_limited` */
+  allocateFetched(tx: Store, caller: Owner): UploadRow;
+  /** Returns the most bytes that an upload may have. */
+  maxBytes(): number;
+  /**
+   * Says how many bytes the file has, or, where that is not known, how many it may have at most.
+   *
+   * @throws AppError `audio_too_large` when the organization could never store it; `conflict` when the upload takes no bytes
+   */
+  announceBytes(
+    upload: Pick<UploadRow, "id" | "organizationId">,
+    size: { bytes: number; isKnown: boolean },
+  ): Promise<void>;
+  /** Ends the receiving; verification continues in the background. @throws AppError `upload_incomplete` */
+  verifyFetched(id: string): Promise<void>;
+  /** Rejects an upload that cannot be fetched. `isUnpaidAct`: the client could have known it. */
+  refuseFetched(upload: UploadRow, message: string, isUnpaidAct: boolean): Promise<void>;
+};
+
 /** For the server itself. */
 export type UploadUpkeep = {
   /** Returns how many bytes of recordings an organization may store. */
@@ -167,6 +190,7 @@ export function createUploadService(deps: UploadDeps): UploadService {
     ...clientUploads(context, completions),
     ...storageUploads(context),
     ...audioOfUploads(context),
+    ...fetchedUploads(context, completions),
     ...uploadUpkeep(context, completions),
   };
 }
@@ -200,6 +224,19 @@ function audioOfUploads(context: UploadContext): AudioOfUploads {
     adoptFile: (caller, file) => adoptFile(context, caller, file),
     discardAdopted: (id) => discardAdopted(context, id),
     removeAudioFile: (id) => removeBytes(context, id),
+  };
+}
+
+function fetchedUploads(context: UploadContext, completions: Completions): FetchedUploads {
+  return {
+    allocateFetched: (tx, caller) => allocateFetched(context, tx, caller),
+    maxBytes: () => context.config.limits.max_upload_bytes,
+    announceBytes: (upload, size) => announceBytes(context, upload, size),
+    async verifyFetched(id) {
+      const upload = findUpload(context.database.store, id);
+      if (upload?.state === "allocated") await verifyFetched(context, completions, upload);
+    },
+    refuseFetched: (upload, message, isUnpaidAct) => refuseFetched(context, upload, message, isUnpaidAct),
   };
 }
 

@@ -22,6 +22,7 @@ import chunkDoubts from "./0023_chunk_doubts.sql" with { type: "text" };
 import writtenForm from "./0024_written_form.sql" with { type: "text" };
 import metadata from "./0025_metadata.sql" with { type: "text" };
 import watchedFiles from "./0026_watched_files.sql" with { type: "text" };
+import fetches from "./0027_fetches.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -49,4 +50,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0024_written_form", sql: writtenForm },
   { name: "0025_metadata", sql: metadata },
   { name: "0026_watched_files", sql: watchedFiles },
+  { name: "0027_fetches", sql: fetches },
 ];

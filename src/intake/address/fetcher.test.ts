@@ -1,0 +1,328 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Transcription, TranscriptionCreate } from "../../http/wire/schemas.ts";
+import { audioFilePath } from "../../store/audio-files.ts";
+import { fileAnswer, type HostAnswer, startFileHost } from "../../testing/kits/file-host.ts";
+import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
+import { until } from "../../testing/kits/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+
+/** A recording with enough bytes to be cut. */
+const recording = scriptedAudio({ seconds: 20, text: "नमस्ते ".repeat(2000) });
+const answers: Record<string, HostAnswer> = {};
+let files: Awaited<ReturnType<typeof startFileHost>>;
+let testApp: TestApp;
+
+beforeAll(async () => {
+  files = await startFileHost(answers);
+  testApp = await openTestApp({ config: { intake: intake() } });
+});
+afterAll(async () => {
+  await testApp.close();
+  await files.stop();
+});
+beforeEach(() => {
+  for (const path of Object.keys(answers)) delete answers[path];
+  files.requests.length = 0;
+});
+
+function intake() {
+  return { url: true, hosts: [files.host], allowed_networks: ["127.0.0.0/8"], ca_file: files.caFile };
+}
+
+/** A transcription, or an error. */
+type Answered = Transcription & { error: { code: string; message: string; detail?: string } };
+
+async function start(sourceUrl: string, more: Partial<TranscriptionCreate> = {}, key = testApp.key) {
+  const body = JSON.stringify({ audio: { source_url: sourceUrl }, language: "hi", ...more });
+  const headers = { "content-type": "application/json" };
+  const response = await testApp.as(key)("/v1/transcriptions", { method: "POST", headers, body });
+  return { status: response.status, body: (await response.json()) as Answered };
+}
+
+const show = async (id: string) =>
+  (await (await testApp.as(testApp.key)(`/v1/transcriptions/${id}`)).json()) as Transcription;
+
+/** Waits until a transcription has ended. Between attempts, time passes at once. */
+async function ended(id: string): Promise<Transcription> {
+  await until(`${id} ends`, async () => {
+    const { finished_at, source } = await show(id);
+    if (source?.message !== undefined) testApp.clock.advance(60_000);
+    return finished_at !== null;
+  });
+  return show(id);
+}
+
+const credit = () => testApp.app.services.credit.show(testApp.organization.id);
+const rows = (sql: string, ...values: string[]) => testApp.app.database.sqlite.query(sql).all(...values);
+const noLeaks = () => expect(testApp.app.services.credit.audit().problems).toEqual([]);
+
+/** The head of an answer with the whole recording. */
+const whole = { etag: '"v1"', "content-type": "audio/wav", "content-length": String(recording.length) };
+/** Sends the first bytes of the recording, and then breaks the connection off, or sends nothing more. */
+const part = (bytes: number, then: "cut" | "hold", onEnd?: () => void): HostAnswer => {
+  return () => ({ headers: whole, bytes: recording.slice(0, bytes), then, ...(onEnd ? { onEnd } : {}) });
+};
+
+describe("a recording at an address", () => {
+  test("is fetched, verified, reserved for and transcribed; its query is nowhere", async () => {
+    answers["/call.wav"] = fileAnswer(recording);
+    const before = credit();
+    const { status, body } = await start(
+      `${files.url("/call.wav").replace("//", "//me:pass@")}?token=s3cr3t`,
+    );
+    expect(status).toBe(202);
+    expect(body).toMatchObject({
+      state: "queued",
+      source: { url: files.url("/call.wav"), state: "fetching" },
+    });
+    expect(body).not.toContainAnyKeys(["duration_seconds", "queue_position"]);
+    const done = await ended(body.id);
+    expect(done).toMatchObject({ state: "completed", duration_seconds: 20, source: { state: "fetched" } });
+    const [request] = files.requests;
+    expect(request?.query).toBe("token=s3cr3t");
+    expect(request?.headers.get("authorization")).toBe(`Basic ${btoa("me:pass")}`);
+    expect(before.balancePaise - credit().balancePaise).toBe(17);
+    expect(credit().reservedPaise).toBe(0);
+    expect(
+      rows("SELECT sealed_address, next_attempt_at FROM fetches WHERE transcription_id = ?", body.id),
+    ).toEqual([{ sealed_address: null, next_attempt_at: null }]);
+    noLeaks();
+  });
+
+  test("is asked for once for a repeated idempotency key, and charged once", async () => {
+    answers["/once.wav"] = fileAnswer(recording);
+    const request = () =>
+      testApp.as(testApp.key)("/v1/transcriptions", {
+        method: "POST",
+        headers: { "content-type": "application/json", "idempotency-key": "once" },
+        body: JSON.stringify({ audio: { source_url: files.url("/once.wav?a=1") }, language: "hi" }),
+      });
+    const first = (await (await request()).json()) as Transcription;
+    await ended(first.id);
+    const again = await request();
+    expect([again.status, ((await again.json()) as Transcription).id]).toEqual([200, first.id]);
+    expect(files.requests).toHaveLength(1);
+    noLeaks();
+  });
+
+  test("continues after a cut where the file is the same", async () => {
+    answers["/cut.wav"] = (request) => {
+      return (files.requests.length === 1 ? part(20_000, "cut") : fileAnswer(recording))(request);
+    };
+    const { body } = await start(files.url("/cut.wav"));
+    expect(await ended(body.id)).toMatchObject({
+      state: "completed",
+      source: { total_bytes: recording.length },
+    });
+    const [, second] = files.requests;
+    expect(second?.headers.get("range")).toBe("bytes=20000-");
+    expect(second?.headers.get("if-range")).toBe('"v1"');
+  });
+
+  test("starts over after a cut where the file is another one", async () => {
+    answers["/changed.wav"] = (request) => {
+      return (files.requests.length === 1 ? part(20_000, "cut") : fileAnswer(recording, '"v2"'))(request);
+    };
+    const { body } = await start(files.url("/changed.wav"));
+    expect((await ended(body.id)).state).toBe("completed");
+    expect(files.requests).toHaveLength(2);
+  });
+
+  test("may come without a length", async () => {
+    answers["/chunked"] = () =>
+      new Response(recording, { headers: { "content-type": "application/octet-stream" } });
+    const { body } = await start(files.url("/chunked"));
+    expect((await ended(body.id)).state).toBe("completed");
+    expect(rows("SELECT bytes, space_bytes FROM uploads ORDER BY id DESC LIMIT 1")).toEqual([
+      { bytes: recording.length, space_bytes: recording.length },
+    ]);
+  });
+
+  test("is found behind redirects", async () => {
+    answers["/start"] = () => Response.redirect(files.url("/middle?x=1"), 302);
+    answers["/middle"] = () => new Response(null, { status: 307, headers: { location: "/end.wav" } });
+    answers["/end.wav"] = fileAnswer(recording);
+    const { body } = await start(files.url("/start").replace("//", "//me:pass@"));
+    expect((await ended(body.id)).state).toBe("completed");
+    expect(files.requests.map(({ headers }) => headers.get("authorization") !== null)).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe("a fetch that cannot succeed fails with a sentence", () => {
+  const redirectTo =
+    (location: string): HostAnswer =>
+    () =>
+      new Response(null, { status: 302, headers: { location } });
+  test.each<[string, HostAnswer, RegExp]>([
+    ["no such file", () => new Response("", { status: 404 }), /answered 404: there is no such file/],
+    ["refused", () => new Response("", { status: 403 }), /answered 403.*expired/],
+    [
+      "a page",
+      () => new Response("<p>", { headers: { "content-type": "text/html" } }),
+      /media type text\/html/,
+    ],
+    ["an empty file", () => new Response(new Uint8Array()), /empty file/],
+    ["another host", redirectTo("https://evil.example/x.wav"), /host evil\.example is not on the list/],
+    ["plain HTTP", redirectTo("http://127.0.0.1/x.wav"), /must begin with https/],
+    ["a metadata service", redirectTo("https://169.254.169.254/latest"), /link-local/],
+    ["a user", redirectTo("https://me:pass@evil.example/x"), /must not carry a user name/],
+    ["a file of no use", fileAnswer(new TextEncoder().encode("nothing to hear")), /./],
+  ])("%s", async (name, answer, message) => {
+    answers["/bad"] = answer;
+    const { status, body } = await start(files.url("/bad?key=s3cr3t"));
+    expect(status).toBe(202);
+    const failed = await ended(body.id);
+    expect(failed).toMatchObject({ state: "failed", source: { state: "failed" } });
+    const code = name === "a file of no use" ? "audio_decode_failed" : "upload_rejected";
+    expect(failed.error?.code).toBe(code);
+    expect(failed.error?.message).toMatch(message);
+    expect(JSON.stringify(failed)).not.toContain("s3cr3t");
+    expect(credit().reservedPaise).toBe(0);
+    noLeaks();
+  });
+
+  test("redirects without end", async () => {
+    answers["/loop"] = redirectTo("/loop");
+    const { body } = await start(files.url("/loop"));
+    expect((await ended(body.id)).error?.message).toContain("redirects more than 5 times");
+    expect(files.requests).toHaveLength(6);
+  });
+
+  test("a server that is always busy, after eight attempts", async () => {
+    answers["/busy"] = () => new Response("", { status: 503, headers: { "retry-after": "1" } });
+    const { body } = await start(files.url("/busy"));
+    expect((await ended(body.id)).error?.message).toContain("answered 503");
+    expect(files.requests).toHaveLength(8);
+  });
+
+  test("a file with more bytes than an upload may have", async () => {
+    const limits = testApp.config.limits;
+    const before = limits.max_upload_bytes;
+    Object.assign(limits, { max_upload_bytes: 1000 });
+    try {
+      answers["/large"] = fileAnswer(recording);
+      const { body } = await start(files.url("/large"));
+      expect((await ended(body.id)).error?.message).toContain("limits.max_upload_bytes");
+    } finally {
+      Object.assign(limits, { max_upload_bytes: before });
+    }
+  });
+});
+
+describe("an address is refused", () => {
+  test.each([
+    ["http://files.example/x.wav", /must begin with https/],
+    ["ftp://files.example/x.wav", /must begin with https/],
+    ["https://files.example/x.wav", /host files\.example is not on the list/],
+    ["https://127.0.0.1/x.wav", /host 127\.0\.0\.1 is not on the list/],
+    ["https://10.0.0.1/x.wav", /private address/],
+    ["https://[::1]/x.wav", /loopback/],
+    ["https://files.example/x.wav#a", /fragment/],
+    ["s3://no-such-bucket/x.wav", /no bucket no-such-bucket/],
+    ["s3://calls/../x.wav", /cannot carry/],
+    ["s3://calls/", /must name an object/],
+    ["s3:/calls", /s3:\/\/bucket\/key/],
+  ])("%s", async (address, message) => {
+    const { status, body } = await start(address);
+    expect([status, body.error.code, body.error.detail]).toEqual([
+      422,
+      "invalid_request",
+      "audio.source_url",
+    ]);
+    expect(body.error.message).toMatch(message);
+  });
+
+  test("beside an upload, and without either", async () => {
+    const both = { audio: { source_url: files.url("/x"), upload_id: "up_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C" } };
+    expect((await start("", both)).body.error.detail).toBe("audio.source_url");
+    expect((await start("", { audio: {} })).body.error.detail).toBe("audio.upload_id");
+  });
+});
+
+test("without credit nothing is fetched, and without enough of it the work fails", async () => {
+  const { services } = testApp.app;
+  const poor = testApp.accounts.createOrganization({ name: "Poor" });
+  const key = testApp.makeKey(testApp.accounts.createProject({ organizationId: poor.id, name: "p" }).id);
+  answers["/poor.wav"] = fileAnswer(recording);
+  expect((await start(files.url("/poor.wav"), {}, key)).body.error.code).toBe("insufficient_credits");
+  expect(files.requests).toHaveLength(0);
+  services.credit.grant({ organizationId: poor.id, amountPaise: 1 });
+  const { body } = await start(files.url("/poor.wav"), {}, key);
+  await until("it ends", () => services.transcriptions.find(body.id)?.finishedAt !== null);
+  expect(services.transcriptions.find(body.id)).toMatchObject({
+    state: "failed",
+    errorCode: "insufficient_credits",
+  });
+  noLeaks();
+});
+
+test("cancelled and deleted while it is fetched: the connection ends, and no byte is left", async () => {
+  const gone = Promise.withResolvers<void>();
+  answers["/slow.wav"] = part(20_000, "hold", gone.resolve);
+  const { body } = await start(files.url("/slow.wav"));
+  await until("it is asked for", () => files.requests.length === 1);
+  const post = { method: "POST" };
+  await testApp.as(testApp.key)(`/v1/transcriptions/${body.id}/cancel`, post);
+  await gone.promise;
+  const [upload] = rows("SELECT upload_id AS id FROM transcriptions WHERE id = ?", body.id) as {
+    id: string;
+  }[];
+  const state = () => rows("SELECT state, error_message FROM uploads WHERE id = ?", upload?.id ?? "")[0];
+  await until("the upload is rejected", () => (state() as { state: string }).state === "rejected");
+  expect(state()).toMatchObject({ error_message: "The transcription was cancelled." });
+  await until("its bytes are gone", () => !existsSync(audioFilePath(testApp.directory, upload?.id ?? "")));
+  await testApp.as(testApp.key)(`/v1/transcriptions/${body.id}`, { method: "DELETE" });
+  expect(rows("SELECT * FROM fetches WHERE transcription_id = ?", body.id)).toEqual([]);
+  noLeaks();
+});
+
+test("one organization's slow fetches do not keep another's waiting", async () => {
+  answers["/held.wav"] = part(1, "hold");
+  const waiting = await Promise.all(Array.from({ length: 12 }, () => start(files.url("/held.wav"))));
+  await until("some are asked for", () => files.requests.length >= 6);
+  const other = testApp.accounts.createOrganization({ name: "Other" });
+  testApp.app.services.credit.grant({ organizationId: other.id, amountPaise: 1000 });
+  const key = testApp.makeKey(testApp.accounts.createProject({ organizationId: other.id, name: "p" }).id);
+  answers["/mine.wav"] = fileAnswer(recording);
+  const { body } = await start(files.url("/mine.wav"), {}, key);
+  const find = () => testApp.app.services.transcriptions.find(body.id);
+  await until("the other's ends", () => find()?.state === "completed");
+  expect(files.requests.length).toBe(7);
+  for (const { body } of waiting)
+    await testApp.as(testApp.key)(`/v1/transcriptions/${body.id}/cancel`, { method: "POST" });
+});
+
+test("continues after a stop of the server", async () => {
+  answers["/long.wav"] = (request) =>
+    (request.headers.has("range") ? fileAnswer(recording) : part(30_000, "hold"))(request);
+  const directory = mkdtempSync(join(tmpdir(), "shruti-fetch-"));
+  const first = await openTestApp({ config: { intake: intake() }, directory });
+  const body = JSON.stringify({ audio: { source_url: files.url("/long.wav") }, language: "hi" });
+  const headers = { "content-type": "application/json" };
+  const started = await first.as(first.key)("/v1/transcriptions", { method: "POST", headers, body });
+  const { id } = (await started.json()) as Transcription;
+  await until("bytes arrive", () => files.requests.length === 1);
+  await Bun.sleep(300);
+  await first.close();
+  const second = await openTestApp({
+    config: { intake: intake() },
+    directory: first.directory,
+    engine: first.engine,
+  });
+  try {
+    const find = () => second.app.services.transcriptions.find(id);
+    await until("it ends", () => find()?.finishedAt !== null);
+    expect(find()).toMatchObject({ state: "completed", durationMs: 20_000 });
+    expect(files.requests.at(-1)?.headers.get("range")).toBe("bytes=30000-");
+  } finally {
+    await second.close();
+    rmSync(directory, { recursive: true });
+  }
+});

@@ -1,0 +1,81 @@
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { makeCertificates } from "./webhook-kit.ts";
+
+/** One request that the host has received. */
+export type HostRequest = { method: string; path: string; query: string; headers: Headers; body: Buffer };
+
+/** A file of which only the first bytes come: then the connection breaks off, or nothing more comes. */
+export type BrokenAnswer = {
+  headers: Record<string, string>;
+  bytes: Uint8Array;
+  then: "cut" | "hold";
+  /** Called when the connection has ended. */
+  onEnd?: () => void;
+};
+
+/** What a path of the host does. */
+export type HostAnswer = (request: HostRequest) => Response | BrokenAnswer | Promise<Response | BrokenAnswer>;
+
+/** How long the bytes before a cut have to arrive. */
+const CUT_AFTER_MS = 100;
+
+/**
+ * Starts an HTTPS server on this machine with a certificate for 127.0.0.1, from which a server under test fetches files.
+ * `answers` says what each path does, and `otherwise` what other paths do; by default they answer 404.
+ */
+export async function startFileHost(
+  answers: Record<string, HostAnswer>,
+  otherwise: HostAnswer = () => new Response("no such file", { status: 404 }),
+) {
+  const certificates = makeCertificates();
+  const requests: HostRequest[] = [];
+  const server = createServer(certificates.address, async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part);
+    const [path = "", query = ""] = (request.url ?? "").split("?");
+    const headers = new Headers(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+    );
+    const received = { method: request.method ?? "", path, query, headers, body: Buffer.concat(parts) };
+    requests.push(received);
+    const answer = await (answers[path] ?? otherwise)(received);
+    if (answer instanceof Response) {
+      response.writeHead(answer.status, Object.fromEntries(answer.headers));
+      response.end(Buffer.from(await answer.arrayBuffer()));
+      return;
+    }
+    response.on("close", () => answer.onEnd?.());
+    response.writeHead(200, answer.headers);
+    response.write(answer.bytes);
+    if (answer.then === "cut") setTimeout(() => response.destroy(), CUT_AFTER_MS);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    requests,
+    host: `127.0.0.1:${port}`,
+    url: (path: string) => `https://127.0.0.1:${port}${path}`,
+    caFile: certificates.caFile,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      certificates.remove();
+    },
+  };
+}
+
+/** Answers with a file as web servers do: with an ETag, and with a part of it where one is asked for. */
+export function fileAnswer(content: Uint8Array<ArrayBuffer>, etag = '"v1"', type = "audio/wav"): HostAnswer {
+  return ({ headers }) => {
+    const own = { etag, "content-type": type };
+    const asked = /^bytes=(\d+)-$/.exec(headers.get("range") ?? "");
+    if (!asked || headers.get("if-range") !== etag) {
+      return new Response(content, { headers: { ...own, "content-length": String(content.length) } });
+    }
+    const start = Number(asked[1]);
+    const range = { "content-range": `bytes ${start}-${content.length - 1}/${content.length}` };
+    const length = { "content-length": String(content.length - start) };
+    return new Response(content.slice(start), { status: 206, headers: { ...own, ...range, ...length } });
+  };
+}
