@@ -16,7 +16,7 @@ export type StepDeps = {
   clock: Clock;
   config: Config;
   log: Log;
-  uploads: Pick<UploadService, "create" | "get" | "complete" | "receive" | "discardBytes">;
+  uploads: Pick<UploadService, "create" | "get" | "complete" | "receive" | "nameFormat" | "discardBytes">;
   transcriptions: Pick<TranscriptionService, "checkRequest" | "accept" | "find" | "result">;
   /** Places for files that are copied. */
   copies: DecoderPlaces;

@@ -1,5 +1,6 @@
 import type { FolderSettings } from "../../config/folder-fields.ts";
 import type { Owner } from "../../domain/ownership.ts";
+import { rawFormatOfName } from "../../domain/raw-formats.ts";
 import { isFinal, type TranscriptionRequest } from "../../domain/transcription.ts";
 import { requestOf } from "../../services/transcriptions/acceptance.ts";
 import { gatedTransaction } from "../../store/database.ts";
@@ -114,6 +115,9 @@ async function copy(
 }
 
 async function fill(deps: StepDeps, row: WatchedFileRow, uploadId: string, source: Source): Promise<void> {
+  const format = rawFormatOfName(row.name);
+  const upload = findUpload(deps.database.store, uploadId);
+  if (format && upload) await deps.uploads.nameFormat(upload, format);
   try {
     await deps.uploads.receive(uploadId, {
       ...{ at: "start over", body: source.stream(), declaredBytes: row.bytes, signal: deps.stopping },
