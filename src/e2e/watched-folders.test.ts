@@ -22,7 +22,8 @@ const at = (name: string) => join(installation.folder, name);
 function configure(): void {
   for (const name of ["in", "old", "out", "bad"]) mkdirSync(at(name));
   const places = `path = "${at("in")}"\nmove_to = "${at("old")}"\nresults = "${at("out")}"\nfailures = "${at("bad")}"`;
-  const rest = 'after = "move"\ncomplete = "rename"\npoll_seconds = 1\nformats = ["json", "txt"]\nlanguage = "en"';
+  const rest =
+    'after = "move"\ncomplete = "rename"\npoll_seconds = 1\nformats = ["json", "txt"]\nlanguage = "en"';
   appendFileSync(
     installation.configPath,
     `\n[[intake.folder]]\nproject = "${installation.projectId}"\n${places}\n${rest}\n`,
