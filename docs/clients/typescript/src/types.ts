@@ -258,12 +258,17 @@ export type Transcription = {
   duration_seconds?: number;
   /** Share of the audio that is done. */
   progress?: number;
+  /** Where the recording is fetched from; left out for a recording that was sent. */
+  source?: TranscriptionSource;
+  /** Where the result is written, too. */
+  results_to?: TranscriptionResultsTo;
   /** While queued: how many of the organization are ahead, because they have less audio, or as much and were first. */
   queue_position?: number;
 };
 
 /** What to transcribe, and how. */
 export type TranscriptionCreate = {
+  /** `upload_id`, or with `intake.url` in the config `source_url` instead. */
   audio: TranscriptionCreateAudio;
   /** A code that the model lists in GET /v1/models. `auto` is announced and refused. */
   language: string;
@@ -279,11 +284,24 @@ export type TranscriptionCreate = {
   webhook_endpoint_id?: string | undefined;
   /** ID of a model that GET /v1/models lists; left out: the default model. */
   model?: string | undefined;
+  /** Where the result is written, too. Only with `intake.url` in the config. */
+  results_to?: TranscriptionCreateResultsTo | undefined;
 };
 
+/** `upload_id`, or with `intake.url` in the config `source_url` instead. */
 export type TranscriptionCreateAudio = {
   /** A complete upload of this project. */
-  upload_id: string;
+  upload_id?: string;
+  /** Address from which the server fetches the recording: `https://` to a host that the config lists, or `s3://bucket/key` of a bucket that an admin has added. */
+  source_url?: string;
+};
+
+/** Where the result is written, too. Only with `intake.url` in the config. */
+export type TranscriptionCreateResultsTo = {
+  /** Folder of a bucket, such as `s3://bucket/results/`. */
+  url: string;
+  /** Left out: `json`. */
+  formats?: Array<"json" | "txt" | "srt" | "vtt">;
 };
 
 /** Why it failed. */
@@ -347,6 +365,27 @@ export type TranscriptionResultAudioTracks = {
   /** From 0, in the order of the file. */
   transcribed: number;
   left_out: Array<number>;
+};
+
+/** Where the result is written, too. */
+export type TranscriptionResultsTo = {
+  /** As requested. */
+  url: string;
+  formats: Array<"json" | "txt" | "srt" | "vtt">;
+  state: "waiting" | "written" | "failed" | "none";
+  /** Why the last attempt failed. */
+  message?: string;
+};
+
+/** Where the recording is fetched from; left out for a recording that was sent. */
+export type TranscriptionSource = {
+  /** The address, without user and query. */
+  url: string;
+  state: "fetching" | "fetched" | "failed";
+  /** Where it is known. */
+  total_bytes?: number;
+  /** Why the last attempt failed, while another follows. */
+  message?: string;
 };
 
 /** A stretch of speech whose words the model does not know. It is charged. */
