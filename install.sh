@@ -6,6 +6,7 @@
 #
 #   ./install.sh [OPTION]… [EXECUTABLE]   default: dist/shruti or shruti beside this script, else ./shruti
 #   ./install.sh --uninstall              removes what it installed; config, recordings and user remain
+#   ./install.sh --packaged [--uninstall] for the scripts of a .deb or .rpm: brings the service to the files of the package
 #
 #   --prefix DIR    the executable goes into DIR/bin, completions and manual page into DIR/share; default /usr/local
 #   --listen A:P    address and port of a first installation; default 127.0.0.1:8080
@@ -39,6 +40,10 @@ KEY=""
 ASKED_LISTEN=""
 WAIT_SECONDS=60
 MAX_WAIT_SECONDS=240
+WAIT_IS_GIVEN=no
+# yes: executable, unit, completions and manual page are files of a package, which dpkg or rpm puts into place and removes.
+PACKAGED=no
+PACKAGE_DIR=/usr/lib/shruti
 USE_SYSTEMD=yes
 DRY_RUN=no
 SKIP_SIGNATURE=no
@@ -74,7 +79,7 @@ did() {
 }
 
 usage() {
-  sed -n '2,25s/^# \{0,1\}//p' "$0"
+  sed -n '2,26s/^# \{0,1\}//p' "$0"
 }
 
 # Brings a file to the disk; older versions of sync know no files.
@@ -106,6 +111,7 @@ parse() {
         exit 0
         ;;
       --uninstall) ACTION=uninstall ;;
+      --packaged) PACKAGED=yes ;;
       --no-systemd) USE_SYSTEMD=no ;;
       --dry-run) DRY_RUN=yes ;;
       --no-signature) SKIP_SIGNATURE=yes ;;
@@ -127,6 +133,7 @@ parse() {
       --wait)
         needs_value "$1" "${2-}"
         WAIT_SECONDS="$2"
+        WAIT_IS_GIVEN=yes
         shift
         ;;
       -*) fail "there is no option $1; see $0 --help" 2 ;;
@@ -141,6 +148,7 @@ parse() {
 }
 
 check_arguments() {
+  if [ "$PACKAGED" = yes ]; then check_packaged; fi
   case "$WAIT_SECONDS" in
     '' | *[!0-9]*) fail "--wait: $WAIT_SECONDS is not a number of seconds" 2 ;;
   esac
@@ -166,6 +174,29 @@ check_arguments() {
   MANUAL="$PREFIX/share/man/man1/shruti.1"
   # Exists from the first change of an upgrade until its end, so that a run after a kill knows what has been done.
   STATE="$PREFIX/bin/.shruti.upgrade"
+  LOCK="$PREFIX/bin/.shruti.lock"
+  PREVIOUS="$BIN.previous"
+  if [ "$PACKAGED" = yes ]; then name_packaged; fi
+}
+
+check_packaged() {
+  [ -z "$EXECUTABLE$PREFIX$ASKED_LISTEN$KEY$DESTDIR" ] && [ "$USE_SYSTEMD" = yes ] && [ "$SKIP_SIGNATURE" = no ] ||
+    fail "--packaged goes with --uninstall, --wait and --dry-run alone" 2
+  PREFIX=/usr
+  # Nobody chooses it with apt or dnf, and large models take long to load. A server that ends is noticed before.
+  if [ "$WAIT_IS_GIVEN" = no ]; then WAIT_SECONDS="${INSTALL_WAIT_SECONDS:-$MAX_WAIT_SECONDS}"; fi
+}
+
+# The places of a package. What is beside the package's files in its folder belongs to this script.
+name_packaged() {
+  UNIT=/usr/lib/systemd/system/shruti.service
+  STATE="$PACKAGE_DIR/.shruti.upgrade"
+  LOCK="$PACKAGE_DIR/.shruti.lock"
+  # The executable of the last run that succeeded: dpkg and rpm keep none.
+  PREVIOUS="$PACKAGE_DIR/shruti.previous"
+  DROP_INS=/etc/systemd/system/shruti.service.d
+  FIRST_KEY="$(dirname "$CONFIG")/first-key"
+  EXECUTABLE="$BIN"
 }
 
 # The unit of the installation that is there says where its executable is.
@@ -372,7 +403,7 @@ refuse() {
 }
 
 stop_if_refused() {
-  [ "$REFUSALS" = 0 ] || fail "nothing was changed" 3
+  [ "$REFUSALS" = 0 ] || fail "nothing was changed$([ "$PACKAGED" = no ] || echo " but the files of the package")" 3
 }
 
 look_at_system() {
@@ -559,6 +590,7 @@ look_at_disks() {
   program_at="$(existing "$PREFIX/bin")"
   data_at="$(existing "$DATA")"
   program=$(($(wc -c <"$EXECUTABLE") / 1024 + 1))
+  if [ "$PACKAGED" = yes ]; then program=0; fi
   data=$DATA_KIB
   # An upgrade writes a copy of the database, and its log may become as large.
   if [ "$MIGRATES" = yes ]; then data=$((data + $(wc -c <"$DATA/shruti.db") * 2 / 1024)); fi
@@ -586,13 +618,23 @@ look_at_port() {
     hear process_with "$inode"
     holder="$HEARD"
     case "$(readlink "/proc/$holder/exe" 2>/dev/null || true)" in
-      "$BIN" | "$BIN.previous" | "$BIN "* | "$BIN.previous "*) ;;
+      "$BIN" | "$PREVIOUS" | "$BIN "* | "$PREVIOUS "*) ;;
       *)
-        refuse "port $port of server.listen ($LISTEN) is in use${holder:+ by process $holder ($(cat "/proc/$holder/comm" 2>/dev/null))}"
+        port_is_taken "port $port of server.listen ($LISTEN) is in use${holder:+ by process $holder ($(cat "/proc/$holder/comm" 2>/dev/null))}"
         return 0
         ;;
     esac
   done
+}
+
+# A package is often installed before its config gets its final address: then only the start has to wait.
+port_is_taken() {
+  if [ "$PACKAGED" = no ]; then
+    refuse "$1"
+    return 0
+  fi
+  PORT_IS_TAKEN=yes
+  tell "$1"
 }
 
 # Prints the inodes of listening sockets that are in the way of a port (hex) of an address (hex, or "any").
@@ -654,6 +696,10 @@ has_systemd() {
 # All reasons are printed, not only the first.
 look() {
   VERSION=""
+  PORT_IS_TAKEN=no
+  if [ "$PACKAGED" = no ] && [ -e "$PACKAGE_DIR/install.sh" ]; then
+    refuse "the package shruti is installed here: upgrade or remove that with apt or dnf"
+  fi
   look_at_system
   stop_if_refused
   look_at_start
@@ -699,7 +745,7 @@ put_executable() {
     return
   fi
   # After an interrupted upgrade, the executable in place is the one that never became ready.
-  if [ -e "$DESTDIR$BIN" ] && ! recorded swapped; then act ln -f "$DESTDIR$BIN" "$DESTDIR$BIN.previous"; fi
+  if [ -e "$DESTDIR$BIN" ] && ! recorded swapped; then act ln -f "$DESTDIR$BIN" "$DESTDIR$PREVIOUS"; fi
   record swapped
   act mv "$DESTDIR$BIN.new" "$DESTDIR$BIN"
   did "executable" "$BIN${VERSION:+ ($VERSION)}"
@@ -871,19 +917,30 @@ initialise() {
 
 # A config that was there first, as where a tool manages configs: what it lacks is made, and it stays as it is.
 complete() {
-  if [ -e "$DATA/shruti.db" ]; then return 0; fi
+  if [ -e "$DATA/shruti.db" ] && ! recorded completing; then return 0; fi
+  record completing
   for folder in "$STATE_DIR" "$DATA"; do
     if [ ! -e "$folder" ]; then act install -d -o shruti -g shruti -m 0700 "$folder"; fi
   done
-  initialise_with
+  initialise_with --unless-exists
+  open_config
+}
+
+# The service's user reads the config by its group.
+open_config() {
   if [ "$DRY_RUN" = yes ] || is_readable_for_service; then return 0; fi
   act chgrp shruti "$CONFIG"
   act chmod g+r "$CONFIG"
   say "config    " "$CONFIG can now be read by the group shruti"
 }
 
-# The program starts nothing itself where this script does.
+# The program starts nothing itself where this script does. dpkg and rpm keep what their scripts print, so the first key
+# is then in a file.
 initialise_with() {
+  if [ "$PACKAGED" = yes ]; then
+    if [ -e "$FIRST_KEY" ] && ! [ -e "$DATA/shruti.db" ]; then act mv "$FIRST_KEY" "$FIRST_KEY.previous"; fi
+    set -- "$@" --key-file "$FIRST_KEY"
+  fi
   if [ "$USE_SYSTEMD" = yes ]; then set -- "$@" --service; fi
   act "$BIN" init "$@" --config "$CONFIG"
 }
@@ -962,10 +1019,21 @@ wait_ready() {
   return 1
 }
 
+# Does the service run? With a package, the new executable may have been tried already, and have failed.
+is_wanted() {
+  if [ "$PACKAGED" = no ]; then
+    is_active
+    return
+  fi
+  case "$(systemctl is-active shruti 2>/dev/null || true)" in
+    inactive | unknown) return 1 ;;
+  esac
+}
+
 # The version from before runs while the new one is prepared; from here on it does not.
 stop_service() {
   if [ ! -e "$UNIT" ]; then return 0; fi
-  if is_active; then
+  if is_wanted; then
     # What was not ready before need not be ready afterwards.
     if [ "$DRY_RUN" = no ] && is_ready "$EXECUTABLE"; then record was-ready; fi
     record was-running
@@ -975,7 +1043,11 @@ stop_service() {
 }
 
 migrate() {
-  if [ "$MIGRATES" = no ]; then return 0; fi
+  if [ "$MIGRATES" = no ]; then
+    # A restart between the package's files and this run has upgraded the database already.
+    if [ "$PACKAGED" = yes ] && [ -e "$DATA/shruti.db.upgraded" ]; then record migrates; fi
+    return 0
+  fi
   new="$BIN.new"
   [ "$SAME" = no ] || new="$BIN"
   if [ "$DRY_RUN" = yes ]; then
@@ -1019,15 +1091,15 @@ go_back() {
     systemctl start --no-block shruti || true
     fail "the upgraded database is in use and stays, and with it the new version: see 'journalctl -u shruti'. The database from before the upgrade is beside it (shruti.db.version-…)" 6
   fi
-  if recorded swapped; then
-    if [ ! -e "$BIN.previous" ]; then
-      fail "there is no version from before: the new one stays; see 'journalctl -u shruti'" 6
-    fi
-    if ! cmp -s "$BIN.previous" "$BIN"; then
-      rm -f "$BIN.new"
-      ln "$BIN.previous" "$BIN.new"
-      mv "$BIN.new" "$BIN"
-    fi
+  if recorded swapped && [ ! -e "$PREVIOUS" ]; then
+    fail "there is no version from before: the new one stays; see 'journalctl -u shruti'" 6
+  fi
+  if [ "$PACKAGED" = yes ]; then
+    run_previous
+  elif recorded swapped && ! cmp -s "$PREVIOUS" "$BIN"; then
+    rm -f "$BIN.new"
+    ln "$PREVIOUS" "$BIN.new"
+    mv "$BIN.new" "$BIN"
   fi
   if recorded unit && [ -e "$UNIT.previous" ]; then
     cp -p "$UNIT.previous" "$UNIT.new"
@@ -1037,6 +1109,7 @@ go_back() {
   systemctl reset-failed shruti 2>/dev/null || true
   if recorded was-running; then start_previous; fi
   rm -f "$BIN.new" "$STATE"
+  if [ "$PACKAGED" = yes ]; then tell "to try the new version again: $(configure_again)"; fi
   fail "the upgrade failed and was undone: the version from before $(if is_active; then echo "runs again"; else echo "is in place"; fi)" 5
 }
 
@@ -1072,7 +1145,7 @@ at_signal_undone() {
 
 start_service() {
   act systemctl daemon-reload
-  act systemctl enable --quiet shruti
+  [ "$PACKAGED" = yes ] || act systemctl enable --quiet shruti
   STARTED_AT="$(date +%s)"
   act systemctl restart --no-block shruti
   if [ "$DRY_RUN" = yes ]; then
@@ -1092,8 +1165,12 @@ start_service() {
     return
   fi
   show_journal
-  if [ "$FRESH" = yes ]; then CHANGING=no; fi
-  if [ "$FRESH" = yes ]; then fail "the service does not get ready; see: journalctl -u shruti" 6; fi
+  if [ "$FRESH" = yes ]; then
+    CHANGING=no
+    # For dpkg, the package of a service that needs another config is installed all the same.
+    [ "$PACKAGED" = no ] || return 0
+    fail "the service does not get ready; see: journalctl -u shruti" 6
+  fi
   go_back
 }
 
@@ -1106,6 +1183,7 @@ resume() {
 # Undoes what an error or a signal has left half done while no server runs.
 CHANGING=no
 BRINGING=no
+REFUSES_PACKAGE=no
 MIGRATION=""
 STARTED_AT=0
 at_exit() {
@@ -1113,6 +1191,11 @@ at_exit() {
   if [ "$CHANGING" = no ]; then
     # Stopped before the first change: only the copy is there.
     if [ "$BRINGING" = yes ]; then rm -f "$DESTDIR$BIN.new"; fi
+    # The files of the package are new already, and this machine refuses them: the server goes on with its old ones.
+    if [ "$REFUSES_PACKAGE" = yes ]; then
+      run_previous
+      tell "the service was left as it is. Correct what was refused, then: $(configure_again)"
+    fi
     return 0
   fi
   CHANGING=no
@@ -1131,8 +1214,8 @@ trap 'exit 143' TERM
 
 lock() {
   if [ "$DRY_RUN" = yes ] || ! command -v flock >/dev/null 2>&1; then return 0; fi
-  mkdir -p "$PREFIX/bin"
-  exec 9>"$PREFIX/bin/.shruti.lock"
+  mkdir -p "$(dirname "$LOCK")"
+  exec 9>"$LOCK"
   flock -n 9 || fail "another run of install.sh is at work"
 }
 
@@ -1162,6 +1245,142 @@ install_here() {
   put_help
   keep_key
   act rm -f "$STATE" "$BIN.new"
+}
+
+# ---- the service of a package: dpkg or rpm has put its files into place, over those of the version from before
+
+configure() {
+  lock
+  resume
+  # The files of the package are those of the new version already.
+  SAME=yes
+  FRESH=no
+  if [ ! -e "$PREVIOUS" ] || recorded fresh; then FRESH=yes; fi
+  record begun
+  if [ "$FRESH" = yes ]; then record fresh; fi
+  make_user
+  if [ "$USE_SYSTEMD" = yes ]; then
+    act systemctl daemon-reload
+    stop_service
+    migrate
+  fi
+  initialise
+  # A package brings its config without owners of this machine.
+  open_config
+  make_backup_folder
+  put_drop_ins
+  start_packaged
+  keep_executable
+  act rm -f "$STATE"
+}
+
+# The unit of a package is the same everywhere; what this machine's config needs is beside it.
+put_drop_ins() {
+  drop_in remove before
+  access="$(print_data_access | grep -v '^#')"
+  if [ "$access" = ProtectHome=true ]; then
+    drop_in remove data
+  else
+    print_data_access | drop_in write data "The folders of $CONFIG; every upgrade and 'dpkg-reconfigure shruti' write this again."
+  fi
+}
+
+# Writes a part of the unit from standard input, or removes it.
+drop_in() {
+  part="$DROP_INS/shruti-$2.conf"
+  if [ "$1" = remove ]; then
+    if [ -e "$part" ]; then act rm -f "$part"; fi
+    return 0
+  fi
+  if [ "$DRY_RUN" = yes ]; then
+    echo "would write $part"
+    return 0
+  fi
+  mkdir -p "$DROP_INS"
+  {
+    echo "# $3"
+    echo "[Service]"
+    cat
+  } >"$part.new"
+  chmod 0644 "$part.new"
+  mv "$part.new" "$part"
+}
+
+# The command that does once more what dpkg or rpm has started.
+configure_again() {
+  if dpkg-query --show shruti >/dev/null 2>&1; then
+    echo "dpkg --configure shruti"
+  else
+    echo "sh $PACKAGE_DIR/install.sh --packaged"
+  fi
+}
+
+# Starts the executable from before. The files of the package stay as dpkg or rpm knows them.
+run_previous() {
+  if [ ! -e "$PREVIOUS" ] || cmp -s "$PREVIOUS" "$BIN"; then return 0; fi
+  drop_in write before "An upgrade failed, and the version from before runs. The next upgrade that succeeds removes this file." <<PART_END
+ExecStart=
+ExecStart=$PREVIOUS serve --config $CONFIG
+ExecReload=
+ExecReload=$PREVIOUS config check --config $CONFIG
+ExecReload=/bin/kill -HUP \$MAINPID
+PART_END
+  if has_systemd; then act systemctl daemon-reload; fi
+}
+
+# A first installation does what the system's presets say, which is on with Debian and off with Red Hat's systems. Later the
+# admin's choice counts.
+start_packaged() {
+  if [ "$FRESH" = yes ] && command -v systemctl >/dev/null 2>&1; then
+    act systemctl preset --quiet shruti || true
+  fi
+  if [ "$USE_SYSTEMD" = no ]; then
+    say "service   " "not started: systemd does not run here"
+    return 0
+  fi
+  if ! recorded was-running && { [ "$FRESH" = no ] || ! systemctl is-enabled --quiet shruti; }; then
+    act systemctl daemon-reload
+    say "service   " "not started; start it with: systemctl enable --now shruti"
+  elif [ "$PORT_IS_TAKEN" = yes ]; then
+    act systemctl daemon-reload
+    say "service   " "not started; change server.listen in $CONFIG, then: systemctl start shruti"
+  elif [ "$FRESH" = yes ] && ! policy_allows_start; then
+    act systemctl daemon-reload
+    say "service   " "not started, as /usr/sbin/policy-rc.d asks; start it with: systemctl start shruti"
+  else
+    start_service
+  fi
+  CHANGING=no
+}
+
+# On Debian, an admin can forbid packages to start services, as in images that are being made.
+policy_allows_start() {
+  [ -x /usr/sbin/policy-rc.d ] || return 0
+  status=0
+  /usr/sbin/policy-rc.d shruti start >/dev/null 2>&1 || status=$?
+  [ "$status" != 101 ]
+}
+
+# For the way back of the next upgrade. Where a link is not possible, it takes the space of a copy.
+keep_executable() {
+  if [ "$DRY_RUN" = yes ]; then return 0; fi
+  rm -f "$PREVIOUS.new"
+  ln "$BIN" "$PREVIOUS.new" 2>/dev/null || cp "$BIN" "$PREVIOUS.new"
+  mv -f "$PREVIOUS.new" "$PREVIOUS"
+  # Of two names of one file, mv removes none.
+  rm -f "$PREVIOUS.new"
+}
+
+# Before dpkg or rpm removes the files of the package.
+unconfigure() {
+  if has_systemd; then
+    act systemctl disable --now --quiet shruti
+  elif command -v systemctl >/dev/null 2>&1; then
+    act systemctl disable --quiet shruti || true
+  fi
+  act rm -f "$PREVIOUS" "$PREVIOUS.new" "$STATE" "$LOCK"
+  for part in before data; do drop_in remove "$part"; done
+  if [ -d "$DROP_INS" ]; then rmdir "$DROP_INS" 2>/dev/null || true; fi
 }
 
 stage() {
@@ -1195,6 +1414,19 @@ require_root() {
 }
 
 parse "$@"
+if [ "$PACKAGED" = yes ]; then
+  require_root ""
+  if [ "$ACTION" = uninstall ]; then
+    unconfigure
+    exit 0
+  fi
+  has_systemd || USE_SYSTEMD=no
+  REFUSES_PACKAGE=yes
+  look
+  REFUSES_PACKAGE=no
+  configure
+  exit 0
+fi
 if [ "$ACTION" = uninstall ]; then
   [ -z "$EXECUTABLE" ] || fail "--uninstall takes no executable" 2
   require_root ""

@@ -25,6 +25,8 @@ import { packClients } from "./release/client-packages.ts";
 import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";
 import { type ImagePlatform, writeImage } from "./release/image/image.ts";
 import { nativeParts } from "./release/native-parts.ts";
+import { FORMATS, NO_MAINTAINER, type PackageOptions } from "./release/packages/package-facts.ts";
+import { writePackages } from "./release/packages/packages.ts";
 import { assemble } from "./release/parts.ts";
 import { packFolder } from "./release/tarball.ts";
 
@@ -36,7 +38,8 @@ import { packFolder } from "./release/tarball.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
-const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--backend ${BACKENDS.join("|")}]... [--image] [--output DIR]
+const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--backend ${BACKENDS.join("|")}]... [--image]
+                       [--package ${FORMATS.join("|")}]... [--maintainer "NAME <ADDRESS>"] [--output DIR]
        bun run release --host [--sign-key FILE] [--image] [--output DIR]      for tests: with this machine's compiler, for machines like it`;
 
 /** undefined: this machine's own platform, built with its own compiler. */
@@ -46,6 +49,7 @@ type Options = {
   backends: Backend[];
   /** Whether an image for containers is made. */
   hasImage: boolean;
+  packages: PackageOptions;
   signKey: string | undefined;
   output: string;
 };
@@ -58,6 +62,8 @@ function parseCommand(): Options {
         platform: { type: "string", multiple: true, default: ["linux-x64"] },
         backend: { type: "string", multiple: true, default: [] },
         image: { type: "boolean", default: false },
+        package: { type: "string", multiple: true, default: [] },
+        maintainer: { type: "string", default: NO_MAINTAINER },
         host: { type: "boolean", default: false },
         output: { type: "string", default: join(ROOT, "dist/release") },
       },
@@ -72,6 +78,13 @@ function parseCommand(): Options {
       if (backend === undefined) throw new Error(`there is no backend ${name} of a release`);
       return backend;
     });
+    const formats = values.package.map((name) => {
+      const format = FORMATS.find((known) => known === name);
+      if (format === undefined) throw new Error(`there is no kind of package ${name}`);
+      return format;
+    });
+    if (!/^[^<>\n]*[^<>\s] <[^<>@\s]+@[^<>@\s]+>$/.test(values.maintainer))
+      throw new Error(`--maintainer: ${values.maintainer} is not NAME <ADDRESS>`);
     if (values.host && backends.length > 0) throw new Error("--backend belongs to a release for customers");
     const output = resolve(values.output);
     if (!isReplaceable(output))
@@ -80,6 +93,7 @@ function parseCommand(): Options {
       platforms: values.host ? [undefined] : [...new Set(platforms)],
       backends: [...new Set(backends)],
       hasImage: values.image,
+      packages: { formats: [...new Set(formats)], maintainer: values.maintainer },
       signKey: values["sign-key"],
       output,
     };
@@ -96,7 +110,14 @@ function isReplaceable(folder: string): boolean {
 
 const NAME = `shruti-${packageJson.version}`;
 
-async function release({ platforms, backends, hasImage, signKey, output }: Options): Promise<void> {
+async function release({
+  platforms,
+  backends,
+  packages,
+  hasImage,
+  signKey,
+  output,
+}: Options): Promise<void> {
   const key = signKey === undefined ? undefined : readPrivateKey(readFileSync(signKey, "utf8"));
   mkdirSync(resolve(output, ".."), { recursive: true });
   const work = mkdtempSync(`${output}.`);
@@ -106,7 +127,7 @@ async function release({ platforms, backends, hasImage, signKey, output }: Optio
     let parts: PartList | undefined;
     const built: Built[] = [];
     for (const platform of platforms) {
-      parts = await releasePlatform(platform, work, made, key);
+      parts = await releasePlatform(platform, packages, work, made, key);
       built.push({ executable: executableOf(platform), parts });
       if (platform === undefined) continue;
       for (const backend of backends) await releaseBackend(platform, backend, parts, work, made, key);
@@ -135,9 +156,10 @@ function imagePlatform({ executable, parts }: Built): ImagePlatform {
   return { architecture, executable, parts };
 }
 
-/** Builds the executable of a platform and packs its tarball. */
+/** Builds the executable of a platform and packs its tarball, and packages where they are asked for. */
 async function releasePlatform(
   platform: Platform,
+  packages: PackageOptions,
   work: string,
   made: string,
   key: KeyObject | undefined,
@@ -147,6 +169,7 @@ async function releasePlatform(
   const name = `${NAME}-${parts.build.platform}`;
   await layOutBundle(join(work, name), executable, parts, key);
   await packFolder(join(work, name), join(made, `${name}.tar.gz`), timeOf(parts));
+  await writePackages(join(work, name), parts, packages, timeOf(parts), made);
   return parts;
 }
 
@@ -188,7 +211,7 @@ function decoderOnly(list: PartList): PartList {
 }
 
 function report(output: string, { build, licence, parts }: PartList, key: string | undefined): void {
-  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.{tar,tar.gz,tgz,whl}").scanSync(output)].sort()]) {
+  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.{tar,tar.gz,tgz,whl,deb,rpm}").scanSync(output)].sort()]) {
     const megabytes = (statSync(join(output, file)).size / 1e6).toFixed(1);
     console.log(`${relative(process.cwd(), join(output, file))}  ${megabytes} MB`);
   }

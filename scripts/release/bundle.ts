@@ -130,8 +130,12 @@ async function sha256Of(path: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Takes the unit from install.sh itself, which stages files when DESTDIR is set. */
-async function renderUnit(): Promise<string> {
+/**
+ * Takes the unit from install.sh itself, which stages files when DESTDIR is set.
+ *
+ * @param prefix folder above the `bin` with the executable
+ */
+export async function renderUnit(prefix = "/usr/local"): Promise<string> {
   const work = mkdtempSync(join(tmpdir(), "shruti-unit-"));
   try {
     // Nothing of the program is needed for its unit. The seal is a comment in a shell script.
@@ -140,7 +144,7 @@ async function renderUnit(): Promise<string> {
     await seal(program);
     const stage = join(work, "stage");
     // Without DESTDIR, root would install the program here.
-    await run(["env", `DESTDIR=${stage}`, "sh", join(ROOT, "install.sh"), program]);
+    await run(["env", `DESTDIR=${stage}`, "sh", join(ROOT, "install.sh"), "--prefix", prefix, program]);
     return readFileSync(join(stage, "etc/systemd/system/shruti.service"), "utf8");
   } finally {
     rmSync(work, { recursive: true, force: true });
