@@ -1281,7 +1281,7 @@ put_drop_ins() {
   if [ "$access" = ProtectHome=true ]; then
     drop_in remove data
   else
-    print_data_access | drop_in write data "The folders of $CONFIG; every upgrade and 'dpkg-reconfigure shruti' write this again."
+    print_data_access | drop_in write data "The folders of $CONFIG; every upgrade and 'install.sh --packaged' write this again."
   fi
 }
 
