@@ -669,7 +669,7 @@ look_at_service() {
   elif [ -e "$CONFIG" ]; then
     hear run_new status --ready --json --config "$CONFIG" 2>/dev/null || true
     running="$(printf '%s\n' "$HEARD" | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p')"
-    [ -z "$running" ] || refuse "a server runs (process $running), and with --no-systemd nothing here can stop it: stop it first"
+    [ -z "$running" ] || refuse "a server runs (process $running), and without systemd nothing here can stop it: stop it first"
   fi
   if ! id shruti >/dev/null 2>&1 && ! command -v useradd >/dev/null 2>&1; then
     refuse "there is no user shruti, and no useradd to make one"

@@ -120,6 +120,8 @@ test.each([
   ["an empty prefix", ["--prefix", ""], 2, "--prefix needs a value"],
   ["an empty key, which would verify nothing", ["--key", ""], 2, "--key needs a value"],
   ["an empty address", ["--listen", ""], 2, "--listen needs a value"],
+  ["the files of a package with an executable", ["--packaged", "shruti"], 2, "--packaged goes with"],
+  ["the files of a package in a stage", ["--packaged"], 2, "--packaged goes with"],
   ["an uninstallation of a file", ["--uninstall", "shruti"], 2, "--uninstall takes no executable"],
 ])("%s is refused", (_what, args, code, message) => {
   // The script would find this executable if it ignored the wrong name.
