@@ -110,14 +110,7 @@ function isReplaceable(folder: string): boolean {
 
 const NAME = `shruti-${packageJson.version}`;
 
-async function release({
-  platforms,
-  backends,
-  packages,
-  hasImage,
-  signKey,
-  output,
-}: Options): Promise<void> {
+async function release({ platforms, backends, packages, hasImage, signKey, output }: Options): Promise<void> {
   const key = signKey === undefined ? undefined : readPrivateKey(readFileSync(signKey, "utf8"));
   mkdirSync(resolve(output, ".."), { recursive: true });
   const work = mkdtempSync(`${output}.`);
