@@ -204,7 +204,10 @@ function decoderOnly(list: PartList): PartList {
 }
 
 function report(output: string, { build, licence, parts }: PartList, key: string | undefined): void {
-  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.{tar,tar.gz,tgz,whl,deb,rpm}").scanSync(output)].sort()]) {
+  for (const file of [
+    CHECKSUMS,
+    ...[...new Bun.Glob("*.{tar,tar.gz,tgz,whl,deb,rpm}").scanSync(output)].sort(),
+  ]) {
     const megabytes = (statSync(join(output, file)).size / 1e6).toFixed(1);
     console.log(`${relative(process.cwd(), join(output, file))}  ${megabytes} MB`);
   }
