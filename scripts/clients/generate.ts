@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openTestApp } from "../../src/testing/kits/open-test-app.ts";
 import { type Json, readModel } from "./client-model.ts";
+import { renderPython } from "./python.ts";
 import { renderTypeScript } from "./typescript.ts";
 
 /**
@@ -10,6 +11,7 @@ import { renderTypeScript } from "./typescript.ts";
  */
 
 const ROOT = join(import.meta.dirname, "../..");
+const PYTHON = "docs/clients/python/shruti_client";
 const TYPESCRIPT = "docs/clients/typescript/src";
 
 /** Makes the generated files. Returns their contents by their paths from the repository's root. */
@@ -17,10 +19,12 @@ export async function generateClients(): Promise<Map<string, string>> {
   const app = await openTestApp();
   try {
     const model = readModel((await (await app.fetch("/openapi.json")).json()) as Json);
-    const { types, operations } = renderTypeScript(model);
+    const [typescript, python] = [renderTypeScript(model), renderPython(model)];
     return new Map([
-      [`${TYPESCRIPT}/types.ts`, types],
-      [`${TYPESCRIPT}/operations.ts`, operations],
+      [`${TYPESCRIPT}/types.ts`, typescript.types],
+      [`${TYPESCRIPT}/operations.ts`, typescript.operations],
+      [`${PYTHON}/types.py`, python.types],
+      [`${PYTHON}/operations.py`, python.operations],
     ]);
   } finally {
     await app.close();

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { packNpmClient } from "../../scripts/release/client-packages.ts";
+import { packNpmClient, packWheel } from "../../scripts/release/client-packages.ts";
 import { freePorts } from "../testing/boxes/nats-server.ts";
+import { ROOT } from "../testing/rules/documents.ts";
 import { type CuttingProxy, openCuttingProxy } from "./cutting-proxy.ts";
 import { type Installation, install } from "./kit.ts";
 import { LONG_RECORDING_SAYS, longRecording } from "./long-recording.ts";
@@ -88,9 +89,12 @@ type Seen = {
   full: { refused: number };
 };
 
-function expectSeen(out: string): void {
+/** Classes that have other names there, because Python has classes of these names itself. */
+const IN_PYTHON = { nowhere: { name: "ConnectionFailed" }, slow: { name: "TimedOut" } };
+
+function expectSeen(out: string, others: object = {}): void {
   const seen = JSON.parse(out) as Seen;
-  expect(seen).toMatchObject(SEEN);
+  expect(seen).toMatchObject({ ...SEEN, ...others });
   // The second piece of the cut upload begins where the server's bytes ended.
   const [first = -1, second = -1] = seen.offsets;
   expect(first).toBe(0);
@@ -161,3 +165,73 @@ describe("the TypeScript client", () => {
     expect(out.split("\n").filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
   }, 60_000);
 });
+
+describe.skipIf(Bun.which("python3") === null)("the Python client (needs python3)", () => {
+  let project: string;
+  let wheel: string;
+  beforeAll(() => {
+    project = join(installation.folder, "python");
+    mkdirSync(project);
+    wheel = join(project, packWheel(project, TIME));
+    copyFileSync(join(PROGRAMS, "scenario.py"), join(project, "scenario.py"));
+  });
+
+  /** Runs a program with the wheel, which Python imports as it is. */
+  const python = (...args: string[]) =>
+    run(["python3", "-W", "error", ...args], project, { PYTHONPATH: wheel, PYTHONDONTWRITEBYTECODE: "1" });
+
+  test("sends, resumes, waits, lists, verifies and is refused", async () => {
+    const before = proxy.cuts();
+    proxy.cutAfter(5 * MIB);
+    const { code, out, err } = await python("scenario.py");
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expectSeen(out, IN_PYTHON);
+    expect(proxy.cuts()).toBe(before + 1);
+  }, 160_000);
+
+  test("does what its README says", async () => {
+    const { out: description } = await python("-c", METADATA_OF_THE_WHEEL);
+    const [, program = ""] = /```python\n(.*?)```/s.exec(description) ?? [];
+    writeFileSync(join(project, "readme.py"), program);
+    const { code, out, err } = await python("readme.py", samplePath("01-en"));
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/\n1\n00:00:.*\ntr_\w{26} \d{4}-/s);
+  }, 60_000);
+
+  test("is packed to the same bytes twice, in each time zone, and its list of files is right", async () => {
+    const again = join(project, "again");
+    mkdirSync(again);
+    const packed = readFileSync(join(again, packWheel(again, TIME)));
+    expect(packed.equals(readFileSync(wheel))).toBe(true);
+    const elsewhere = await run([process.execPath, "-e", PACK_ELSEWHERE, again], ROOT, {
+      TZ: "Asia/Kolkata",
+    });
+    expect(elsewhere).toEqual({ code: 0, out: Bun.SHA256.hash(packed, "hex"), err: "" });
+    expect(await python("-c", CHECK_RECORD, wheel)).toEqual({ code: 0, out: "13\n", err: "" });
+  }, 60_000);
+});
+
+const METADATA_OF_THE_WHEEL = `
+import importlib.metadata
+print(importlib.metadata.metadata("shruti-client").get_payload())`;
+
+const PACK_ELSEWHERE = `
+import { packWheel } from "./scripts/release/client-packages.ts";
+const folder = process.argv.at(-1);
+const packed = await Bun.file(folder + "/" + packWheel(folder, new Date("2026-11-01T00:00:00Z"))).bytes();
+process.stdout.write(Bun.SHA256.hash(packed, "hex"));`;
+
+/** Compares the files of a wheel with its list, and prints how many there are. */
+const CHECK_RECORD = `
+import base64, csv, hashlib, sys, zipfile
+wheel = zipfile.ZipFile(sys.argv[1])
+assert wheel.testzip() is None
+[record] = [name for name in wheel.namelist() if name.endswith("/RECORD")]
+rows = list(csv.reader(wheel.read(record).decode().splitlines()))
+assert sorted(row[0] for row in rows) == sorted(wheel.namelist())
+for name, digest, size in rows:
+    if name == record: continue
+    data = wheel.read(name)
+    assert int(size) == len(data)
+    assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+print(len(rows))`;

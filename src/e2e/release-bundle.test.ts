@@ -72,6 +72,7 @@ describe("a release", () => {
       `${NAME}-ffmpeg-source.tar.gz`,
       `${NAME}-linux-x64.tar.gz`,
       `shruti-client-${packageJson.version}.tgz`,
+      `shruti_client-${packageJson.version}-py3-none-any.whl`,
     ]);
     await succeed(OUTPUT, "sha256sum", "-c", "--strict", "SHA256SUMS");
     expect(said).toContain("signed with the key");
