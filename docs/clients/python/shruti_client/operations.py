@@ -30,6 +30,7 @@ class Operations:
         metadata: Optional[types.Metadata] = None,
         webhook_endpoint_id: Optional[str] = None,
         model: Optional[str] = None,
+        results_to: Optional[types.TranscriptionCreateResultsTo] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
         max_retries: Optional[int] = None,
@@ -43,7 +44,7 @@ class Operations:
         return self._call(
             "POST",
             "/v1/transcriptions",
-            json={"audio": audio, "language": language, "mode": mode, "timestamps": timestamps, "diarization": diarization, "channel_mode": channel_mode, "numerals": numerals, "script": script, "metadata": metadata, "webhook_endpoint_id": webhook_endpoint_id, "model": model},
+            json={"audio": audio, "language": language, "mode": mode, "timestamps": timestamps, "diarization": diarization, "channel_mode": channel_mode, "numerals": numerals, "script": script, "metadata": metadata, "webhook_endpoint_id": webhook_endpoint_id, "model": model, "results_to": results_to},
             takes_key=True,
             idempotency_key=idempotency_key,
             timeout=timeout,

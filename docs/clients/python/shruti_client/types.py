@@ -280,12 +280,17 @@ class Transcription(_TranscriptionRequired, total=False):
     """Length of the recording. Seconds, at most three decimals."""
     progress: float
     """Share of the audio that is done."""
+    source: TranscriptionSource
+    """Where the recording is fetched from; left out for a recording that was sent."""
+    results_to: TranscriptionResultsTo
+    """Where the result is written, too."""
     queue_position: int
     """While queued: how many of the organization are ahead, because they have less audio, or as much and were first."""
 
 
 class _TranscriptionCreateRequired(TypedDict):
     audio: TranscriptionCreateAudio
+    """`upload_id`, or with `intake.url` in the config `source_url` instead."""
     language: str
     """A code that the model lists in GET /v1/models. `auto` is announced and refused."""
 
@@ -305,11 +310,29 @@ class TranscriptionCreate(_TranscriptionCreateRequired, total=False):
     """Endpoint that receives the event of the end."""
     model: str
     """ID of a model that GET /v1/models lists; left out: the default model."""
+    results_to: TranscriptionCreateResultsTo
+    """Where the result is written, too. Only with `intake.url` in the config."""
 
 
-class TranscriptionCreateAudio(TypedDict):
+class TranscriptionCreateAudio(TypedDict, total=False):
+    """`upload_id`, or with `intake.url` in the config `source_url` instead."""
+
     upload_id: str
     """A complete upload of this project."""
+    source_url: str
+    """Address from which the server fetches the recording: `https://` to a host that the config lists, or `s3://bucket/key` of a bucket that an admin has added."""
+
+
+class _TranscriptionCreateResultsToRequired(TypedDict):
+    url: str
+    """Folder of a bucket, such as `s3://bucket/results/`."""
+
+
+class TranscriptionCreateResultsTo(_TranscriptionCreateResultsToRequired, total=False):
+    """Where the result is written, too. Only with `intake.url` in the config."""
+
+    formats: List[Literal["json", "txt", "srt", "vtt"]]
+    """Left out: `json`."""
 
 
 class TranscriptionError(TypedDict):
@@ -383,6 +406,35 @@ class TranscriptionResultAudioTracks(TypedDict):
     transcribed: int
     """From 0, in the order of the file."""
     left_out: List[int]
+
+
+class _TranscriptionResultsToRequired(TypedDict):
+    url: str
+    """As requested."""
+    formats: List[Literal["json", "txt", "srt", "vtt"]]
+    state: Literal["waiting", "written", "failed", "none"]
+
+
+class TranscriptionResultsTo(_TranscriptionResultsToRequired, total=False):
+    """Where the result is written, too."""
+
+    message: str
+    """Why the last attempt failed."""
+
+
+class _TranscriptionSourceRequired(TypedDict):
+    url: str
+    """The address, without user and query."""
+    state: Literal["fetching", "fetched", "failed"]
+
+
+class TranscriptionSource(_TranscriptionSourceRequired, total=False):
+    """Where the recording is fetched from; left out for a recording that was sent."""
+
+    total_bytes: int
+    """Where it is known."""
+    message: str
+    """Why the last attempt failed, while another follows."""
 
 
 class _UnrecognizedRequired(TypedDict):
