@@ -129,6 +129,7 @@ rotated = shruti.rotate_webhook_secret(hook["id"])
 seen["rotated"] = api.verify_webhook([rotated["secret"], secret], headers, body)["type"]
 shruti.delete_webhook_endpoint(hook["id"])
 receiver.shutdown()
+receiver.server_close()
 
 # Everything in one call; then the list, one element a page.
 with open(SHORT, "rb") as file:
