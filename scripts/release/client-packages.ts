@@ -55,7 +55,7 @@ export function packWheel(made: string, time: Date): string {
   const source = join(CLIENTS, "python");
   const info = `shruti_client-${version}.dist-info`;
   const modules = readdirSync(join(source, "shruti_client")).filter((name) => OF_THE_WHEEL.test(name));
-  const files = new Map(
+  const files = new Map<string, Buffer>(
     modules
       .sort()
       .map((name) => [`shruti_client/${name}`, readFileSync(join(source, "shruti_client", name))] as const),

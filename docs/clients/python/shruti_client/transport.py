@@ -47,6 +47,37 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Connection(http.client.HTTPConnection):
+    """Reads the answer also where the server has sent it before it has read the whole body, and hangs up."""
+
+    def send(self, data: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        try:
+            super().send(data)
+        except (BrokenPipeError, ConnectionResetError):
+            # Where there is no answer, reading it fails, too.
+            pass
+
+
+class _SecureConnection(_Connection, http.client.HTTPSConnection):
+    pass
+
+
+class _Handler(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_Connection, req)
+
+
+class _SecureHandler(urllib.request.HTTPSHandler):
+    def __init__(self, context: Optional[ssl.SSLContext]) -> None:
+        super().__init__()
+        self._own_context = context
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_SecureConnection, req, context=self._own_context)
+
+
 class Transport:
     """Sends requests with the key, and sends them again where docs/interface.md section 7.2 allows it."""
 
@@ -76,8 +107,7 @@ class Transport:
         self._timeout = timeout
         self._max_retries = max_retries
         self.max_retry_after = max_retry_after
-        handlers = [urllib.request.HTTPSHandler(context=ssl_context)] if ssl_context else []
-        self._opener = urllib.request.build_opener(_NoRedirects, *handlers)
+        self._opener = urllib.request.build_opener(_NoRedirects, _Handler, _SecureHandler(ssl_context))
         self._opener.addheaders = []
 
     def call(
