@@ -158,6 +158,7 @@ const COMMANDS: Record<string, Case> = {
   migrate: { elsewhere: "below, on an older database" },
   init: { elsewhere: "below, in an empty folder" },
   serve: { elsewhere: "what it changes by itself is recorded with the source `server`" },
+  mcp: NO_DATA,
   worker: NO_DATA,
   transcribe: NO_DATA,
   text: NO_DATA,

@@ -32,6 +32,7 @@ import { registerFleet } from "./appliance/fleet.ts";
 import { registerFolder } from "./appliance/folder.ts";
 import { registerInit } from "./appliance/init.ts";
 import { registerLicenses } from "./appliance/licenses.ts";
+import { registerMcp } from "./appliance/mcp.ts";
 import { registerServe } from "./appliance/serve.ts";
 import { registerStatus } from "./appliance/status.ts";
 import { registerStorage } from "./appliance/storage.ts";
@@ -58,6 +59,7 @@ import { registerTranscribe } from "./transcribe/transcribe.ts";
 const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerInit,
   registerServe,
+  registerMcp,
   registerWorker,
   registerFleet,
   registerFolder,

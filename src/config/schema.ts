@@ -274,6 +274,12 @@ export const CONFIG_SCHEMA = {
       ),
     ),
   },
+  mcp: {
+    enabled: boolean(
+      false,
+      "Serve assistants by the Model Context Protocol under /mcp, with a project's key.",
+    ),
+  },
   openai: {
     enabled: boolean(false, "Serve OpenAI's audio API under /openai/v1."),
     default_language: text(

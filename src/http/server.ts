@@ -16,6 +16,7 @@ import { type Cors, createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
 import { createFormReceiver } from "./form-receiver.ts";
 import { loggedPath } from "./logged-path.ts";
+import { mcpRoutes, type OwnHandler } from "./mcp/routes.ts";
 import { openAiShape } from "./openai/errors.ts";
 import { OPENAI_PREFIX, openAiRoutes } from "./openai/routes.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
@@ -51,7 +52,7 @@ const OPEN_WHILE_HELD = /^\/(metrics|openapi\.json|docs|docs\/.*|console|console
 const HELD_RETRY_SECONDS = 5;
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
-export function createRoutes(deps: HttpDeps) {
+export function createRoutes(deps: HttpDeps, handle: OwnHandler) {
   const receive = createFormReceiver(deps);
   const keyed = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
@@ -61,7 +62,8 @@ export function createRoutes(deps: HttpDeps) {
     .use(modelRoutes(deps))
     .use(usageRoutes(deps))
     .use(webhookEndpointRoutes(deps))
-    .use(deps.config.openai.enabled ? openAiRoutes(deps, receive) : defineRoutes("no-openai"));
+    .use(deps.config.openai.enabled ? openAiRoutes(deps, receive) : defineRoutes("no-openai"))
+    .use(deps.config.mcp.enabled ? mcpRoutes(deps, handle) : defineRoutes("no-mcp"));
   const open = defineRoutes("open")
     .use(systemRoutes(deps, () => keyed.routes))
     .use(docsRoutes())
@@ -73,8 +75,8 @@ export function createRoutes(deps: HttpDeps) {
  * Every route of the service as one Elysia application. Elysia finds the route of a request; `all` is what it finds
  * for a method that a path does not have, and for a path that there is not.
  */
-function createApp(deps: HttpDeps, cors: Cors) {
-  const { keyed, open } = createRoutes(deps);
+function createApp(deps: HttpDeps, cors: Cors, handle: OwnHandler) {
+  const { keyed, open } = createRoutes(deps, handle);
   const storage = createStorageHandler(deps);
   const app = defineRoutes("shruti")
     .onRequest(({ request }) => {
@@ -138,7 +140,7 @@ function refuser(cors: Cors, { allow, needsKey, refusal }: Refused) {
  */
 export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const cors = createCors(() => deps.config.server.cors_origins);
-  const app = createApp(deps, cors);
+  const app = createApp(deps, cors, (request) => handle(request));
   const clientOf = derivedFrom(
     () => deps.config.server.trusted_proxies,
     () => createClientAddress(trustedProxies(deps.config)),
@@ -147,7 +149,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const refusals = createRefusalLog(deps.log);
   onAbort(deps.stopping, refusals.flush);
 
-  return async (received, server) => {
+  const handle: HttpHandler = async (received, server) => {
     const startedMs = performance.now();
     const request = withPlainUrl(received);
     const requestId = newId("request", deps.clock.now());
@@ -171,6 +173,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     report(deps, refusals, request, context, { client, status: response.status, startedMs });
     return response;
   };
+  return handle;
 }
 
 /** Who acts in a request, for the audit log. The key is known once it has been recognised. */

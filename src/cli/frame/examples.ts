@@ -19,6 +19,7 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   "folder status": [["why a recording was not taken", "folder status"]],
   "folder retry": [["all that failed, after the cause is gone", "folder retry all"]],
   "fleet drain": [["before the upgrade of a worker", "fleet drain gpu-1"]],
+  mcp: [["for an assistant on this machine", "mcp --url https://speech.example --root ~/calls"]],
   worker: [["in the folder that `fleet add` made", "worker"]],
   transcribe: [
     ["print the words", "transcribe call.wav --language hi"],

@@ -27,6 +27,16 @@ export async function readJson<T extends TSchema>(
 }
 
 /**
+ * A JSON body of a protocol that has rules of its own for it.
+ *
+ * @throws AppError `invalid_request` for a wrong content type, a body that is too large, invalid UTF-8 or malformed JSON
+ */
+export async function readMessage(request: Request, maxBytes: number): Promise<unknown> {
+  requireContentType(request);
+  return parseJson(decodeUtf8(await readBounded(request, maxBytes)));
+}
+
+/**
  * The body of a request that needs none: absent, empty or an empty JSON object.
  *
  * @throws AppError `unknown_parameter` for a field, `invalid_request` for anything else
@@ -56,12 +66,7 @@ export function announcesBody(request: Request): boolean {
 }
 
 function checkJson<T extends TSchema>(text: string, schema: T, withheld: readonly string[] = []): Static<T> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new AppError("invalid_request", { message: "The body is not valid JSON." });
-  }
+  const value = parseJson(text);
   const { duplicate, depth } = inspectJson(text);
   if (depth > MAX_JSON_DEPTH) {
     throw new AppError("invalid_request", {
@@ -69,6 +74,14 @@ function checkJson<T extends TSchema>(text: string, schema: T, withheld: readonl
     });
   }
   return checkValue(schema, value, duplicate, withheld);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new AppError("invalid_request", { message: "The body is not valid JSON." });
+  }
 }
 
 /**
