@@ -1,17 +1,33 @@
+import { isIP } from "node:net";
 import { nearestName } from "../lib/nearest.ts";
 import { CONFIG_SCHEMA, SECRET_SETTINGS } from "./schema.ts";
 
 /** The variable that names the config file. It has the prefix of settings, and is not one of them. */
 const CONFIG_VARIABLE = "SHRUTI_CONFIG";
 
+type KubernetesVariable = { end: RegExp; value: (text: string) => boolean };
+
 /**
- * Kubernetes describes each service of a namespace to all its containers by variables. A service with the name `shruti`
- * makes variables of this prefix (kubernetes.io, "Discovering services").
+ * Kubernetes describes each service of a namespace to all its containers by variables. A service whose name begins with
+ * `shruti`, such as `shruti-fleet`, makes variables of this prefix (kubernetes.io, "Discovering services"). They are known by
+ * their ends and by their values, so that a mistyped setting is not taken for one.
  */
-const KUBERNETES_NAME =
-  /^SHRUTI_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
-const isKubernetes = (name: string, value: string) =>
-  KUBERNETES_NAME.test(name) || (name === "SHRUTI_PORT" && /^(tcp|udp|sctp):\/\//.test(value));
+const KUBERNETES_VARIABLES: readonly KubernetesVariable[] = [
+  { end: /_(?:SERVICE_HOST|PORT_\d+_(?:TCP|UDP|SCTP)_ADDR)$/, value: (text) => isIP(text) !== 0 },
+  {
+    end: /_(?:SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)_PORT)$/,
+    value: (text) => /^\d{1,5}$/.test(text),
+  },
+  { end: /_PORT_\d+_(?:TCP|UDP|SCTP)_PROTO$/, value: (text) => /^(?:tcp|udp|sctp)$/.test(text) },
+  {
+    end: /_PORT(?:_\d+_(?:TCP|UDP|SCTP))?$/,
+    value: (text) => /^(?:tcp|udp|sctp):\/\/[0-9a-fA-F.:[\]]+:\d{1,5}$/.test(text),
+  },
+];
+
+const isKubernetes = (name: string, text: string) =>
+  /^SHRUTI_[A-Z0-9_]+$/.test(name) &&
+  KUBERNETES_VARIABLES.some(({ end, value }) => end.test(name) && value(text));
 
 /** Returns the variable that overrides a setting, such as `SHRUTI_SERVER_LISTEN`. */
 export function variableOf(section: string, name: string): string {

@@ -92,6 +92,21 @@ const BESIDE: [
     "agent;caller\r\n12;98\r\n",
     { agent: "12", caller: "98" },
   ],
+  [
+    "JSON with a number of many digits",
+    { sidecar: "json" },
+    "a.wav",
+    '{"call":12345678901234567890,"share":0.50,"caller":"0098"}',
+    { call: "12345678901234567890", share: "0.50", caller: "0098" },
+  ],
+  [
+    "CSV with commas in its values",
+    { sidecar: "csv" },
+    "z.wav",
+    "\uFEFFagent;note\r\n12;late, angry\r\n",
+    { agent: "12", note: "late, angry" },
+  ],
+  ["CSV with tabs", { sidecar: "csv" }, "z.wav", "agent\tnote\n12\ta;b,c", { agent: "12", note: "a;b,c" }],
   ["CSV of several", { sidecar: "csv" }, "b.wav", CSV, { agent: "13", caller: "98,201" }],
   [
     "both: the file beside goes first",

@@ -183,11 +183,16 @@ function readSidecar(fileName: string, text: string, { sidecar, fields }: FileMe
   };
 }
 
+/** Numbers of calls and callers may have more digits than a number in memory, so they stay texts. */
+function withNumbersAsWritten(_: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === "number" ? (context?.source ?? String(value)) : value;
+}
+
 /** Texts, numbers and truth values of an object count, and nothing else in it. */
 function readJson(text: string): Values {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text, withNumbersAsWritten);
   } catch {
     return { problem: "the JSON beside it cannot be read" };
   }
@@ -195,18 +200,23 @@ function readJson(text: string): Values {
     return { problem: "the JSON beside it is no object" };
   return {
     values: Object.entries(value).flatMap(([name, one]): [string, string][] =>
-      typeof one === "string" || typeof one === "number" || typeof one === "boolean"
-        ? [[name, String(one)]]
-        : [],
+      typeof one === "string" || typeof one === "boolean" ? [[name, String(one)]] : [],
     ),
   };
+}
+
+/** What divides the line of names most often divides all lines: a value may have the other characters. */
+function delimiterOf(text: string): string {
+  const [names = ""] = text.replace(/^[\uFEFF\r\n]+/, "").split(/[\r\n]/, 1);
+  const counted = [",", ";", "\t"].map((each) => ({ each, count: names.split(each).length }));
+  return counted.reduce((most, next) => (next.count > most.count ? next : most)).each;
 }
 
 /** A line of names, and below it a line for the recording: the only one, or the one whose column names the file. */
 function readCsv(fileName: string, text: string): Values {
   let rows: string[][];
   try {
-    rows = parse(text, { bom: true, delimiter: [",", ";", "\t"], skip_empty_lines: true, trim: true });
+    rows = parse(text, { bom: true, delimiter: delimiterOf(text), skip_empty_lines: true, trim: true });
   } catch (error) {
     return { problem: `the CSV beside it cannot be read: ${(error as Error).message}` };
   }

@@ -205,7 +205,7 @@ const REFUSED_PATHS: [
     "metadata[a]",
   ],
   ["a form, switched off", false, SYNCHRONOUS, { metadata: "{}" }, "unknown_parameter", "metadata"],
-  ["a member, switched off", false, SYNCHRONOUS, { "metadata[a]": "1" }, "unknown_parameter", "metadata"],
+  ["a member, switched off", false, SYNCHRONOUS, { "metadata[a]": "1" }, "unknown_parameter", "metadata[a]"],
   ["OpenAI's form, switched off", false, OPENAI, { metadata: "{}" }, "unknown_parameter", "metadata"],
   [
     "OpenAI's member, switched off",
@@ -215,7 +215,7 @@ const REFUSED_PATHS: [
     "unknown_parameter",
     "metadata[a]",
   ],
-  ["a query, switched off", false, `${LIST}?metadata[a]=1`, undefined, "unknown_parameter", "metadata"],
+  ["a query, switched off", false, `${LIST}?metadata[a]=1`, undefined, "unknown_parameter", "metadata[a]"],
 ];
 test.each(REFUSED_PATHS)("refused: %s", async (_, isOn, path, fields, code, detail) => {
   const app = isOn ? on : off;

@@ -18,6 +18,10 @@ test("characters of the map are replaced, and others stay", () => {
   expect(openCharacterMap(new Uint8Array(), "wrong")("a b")).toBe("a b");
 });
 
+test("a map whose texts have no end makes no text of any size", () => {
+  expect(openCharacterMap(mapOfLetter("a", "b".repeat(100_000)), "wrong")("aa").length).toBe(512);
+});
+
 test("a damaged map is refused", () => {
   const whole = mapOfLetter("a", "b");
   for (const damaged of [whole.subarray(0, 3), whole.subarray(0, 100), Uint8Array.of(3, 0, 0, 0, 1, 2, 3)])

@@ -5,6 +5,8 @@ export type CharacterMap = (text: string) => string;
 const VALUE_BIT = 0x8000_0000;
 const LABEL_BITS = VALUE_BIT | 0xff;
 const MAX_DEPTH = 256;
+/** Texts that replace others have up to some 30 bytes. Without a bound a damaged map makes words of any size. */
+const MAX_TEXT_BYTES = 256;
 
 /**
  * Opens the `precompiled_charsmap` of a SentencePiece model: the size of a double-array trie over UTF-8, the trie, and the texts
@@ -57,8 +59,9 @@ function offsetOf(unit: number): number {
 }
 
 function textAt(texts: Uint8Array, from: number): Uint8Array {
-  const end = texts.indexOf(0, from);
-  return texts.subarray(from, end === -1 ? texts.length : end);
+  const text = texts.subarray(from, from + MAX_TEXT_BYTES);
+  const end = text.indexOf(0);
+  return end === -1 ? text : text.subarray(0, end);
 }
 
 function characterBytes(first: number): number {

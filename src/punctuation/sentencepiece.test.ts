@@ -49,6 +49,11 @@ describe("models of another form", () => {
     expect(() => openSentencePieces(makeSentencePieces(WORDS, changes).bytes)).toThrow(reason);
   });
 
+  test("a piece of any length is refused", () => {
+    const { bytes } = makeSentencePieces(["x".repeat(5_000)]);
+    expect(() => openSentencePieces(bytes)).toThrow(/piece of more than 1024 bytes/);
+  });
+
   test("bytes that are no model are refused", () => {
     const { bytes } = makeSentencePieces(WORDS);
     for (const broken of [new Uint8Array(), bytes.subarray(0, -1), new Uint8Array(64).fill(255)])

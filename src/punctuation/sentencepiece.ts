@@ -30,6 +30,8 @@ const UNIGRAM = 1;
 /** SentencePiece takes so much from the least score of a piece for a character that no piece has. */
 const UNKNOWN_PENALTY = 10;
 const MAX_PIECES = 1_000_000;
+/** By default SentencePiece's trainer makes pieces of 16 characters at most. */
+const MAX_PIECE_BYTES = 1024;
 /** Longer words are divided in parts, so that the time grows with the length and not faster. */
 const MOST_CHARACTERS = 512;
 
@@ -92,6 +94,8 @@ type ReadPiece = { text: string; score: number; type: number };
 function readPiece(message: Uint8Array): ReadPiece {
   const piece: ReadPiece = { text: "", score: 0, type: NORMAL };
   visitFields(message, REASON, ({ number, value, bytes }) => {
+    if (number === 1 && bytes.length > MAX_PIECE_BYTES)
+      throw new Error(`it has a piece of more than ${MAX_PIECE_BYTES} bytes`);
     if (number === 1) piece.text = new TextDecoder().decode(bytes);
     if (number === 2 && bytes.length === 4) piece.score = floatOf(bytes);
     if (number === 3) piece.type = value;

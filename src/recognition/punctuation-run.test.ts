@@ -27,18 +27,21 @@ async function run(
   more: {
     family?: string;
     model?: PunctuationModel | undefined;
+    /** The model that is installed once the engine was asked. */
+    modelThen?: PunctuationModel | undefined;
     engine?: (job: PunctuateJob) => Promise<PunctuateOutcome>;
   } = {},
 ) {
   const jobs: string[] = [];
   const { family = CTC, engine } = more;
-  const model = "model" in more ? more.model : MODEL;
+  let model = "model" in more ? more.model : MODEL;
   const tools = kit.toolsWith(createMemoryCheckpoint(), {
     punctuation: () => model,
     engine: {
       ...kit.engine,
       async punctuate(job: PunctuateJob) {
         jobs.push(job.words.join(" "));
+        if ("modelThen" in more) model = more.modelThen;
         if (engine) return engine(job);
         return { marks: job.words.map((_, index) => (index === job.words.length - 1 ? { after: "." } : {})) };
       },
@@ -112,6 +115,18 @@ test("a model that cannot be used leaves the text as it was, with a warning", as
     expect(await broken).toMatchObject({ texts: ["यह है"], warnings: ["punctuation_missing"] });
   }
 }, 60_000);
+
+test("a new model counts at once, and one that is gone is no failure", async () => {
+  const engine = async ({ model, words }: PunctuateJob) => {
+    if (model.modelPath === MODEL.modelPath) throw new EngineError("unusable_model", "there is no such file");
+    return { marks: words.map(() => ({ after: "." })) };
+  };
+  const removed = await run([segment("यह है")], { engine, modelThen: undefined });
+  expect(removed).toMatchObject({ texts: ["यह है"], warnings: [] });
+  const modelThen = { ...MODEL, modelPath: "/models/_punctuation/other/model.onnx" };
+  const replaced = await run([segment("यह है")], { engine, modelThen });
+  expect(replaced).toMatchObject({ texts: ["यह। है।"], warnings: [] });
+});
 
 test("an answer for fewer words than were asked for, or with words in it, changes none", async () => {
   const { texts } = await run([segment("यह घर है")], {

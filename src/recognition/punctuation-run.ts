@@ -67,6 +67,9 @@ export async function punctuate(
     }
   } catch (error) {
     if (signal.aborted || !(error instanceof EngineError) || error.kind === "interrupted") throw error;
+    // An admin has replaced or removed the model meanwhile, and its files with it.
+    if (punctuationFor(tools, family)?.modelPath !== model.modelPath)
+      return punctuate(tools, family, segments, signal);
     const failure = { kind: error.kind, reason: error.message, model: model.modelPath };
     tools.log.warn(failure, "the model of punctuation cannot be used; the text has none");
     return { segments, warnings: ["punctuation_missing"] };

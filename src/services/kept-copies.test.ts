@@ -138,6 +138,46 @@ test("deletions are repeated in the copies of upgrades and restores, each once",
   });
 });
 
+test("metadata goes from the transcriptions, the index and the events of a copy", async () => {
+  const nowMs = Date.now();
+  const [own, other] = [newId("transcription", nowMs), newId("transcription", nowMs)];
+  const required = (table: string) =>
+    (
+      database.sqlite
+        .query(`SELECT name FROM pragma_table_info('${table}') WHERE "notnull" = 1 AND dflt_value IS NULL`)
+        .all() as { name: string }[]
+    ).map(({ name }) => name);
+  const add = (table: string, values: Record<string, string | number>) => {
+    const row = { ...Object.fromEntries(required(table).map((name) => [name, 1])), ...values };
+    const places = Object.keys(row).map(() => "?");
+    const sql = `INSERT INTO ${table} (${Object.keys(row)}) VALUES (${places})`;
+    database.sqlite.run(sql, Object.values(row));
+  };
+  for (const id of [own, other]) {
+    const metadata = JSON.stringify({ caller: SECRET });
+    add("transcriptions", { id, project_id: "p", metadata, webhook_endpoint_id: "we_1", finished_at: nowMs });
+    const body = JSON.stringify({
+      type: "transcription.completed",
+      data: { id, metadata: { caller: SECRET } },
+    });
+    add("events", { id: newId("event", nowMs), transcription_id: id, endpoint_id: "we_1", body });
+  }
+  writeBackup(database, at(COPY));
+  // Both have it in the row, in the index and in an event.
+  expect(wordsIn(at(COPY))).toBe(6);
+  addReceipts([own]);
+  await followDeletions({ database, clock: { now: () => 7 }, log: silentLog });
+  expect(wordsIn(at(COPY))).toBe(3);
+  const copy = new SqliteDatabase(at(COPY), { readonly: true });
+  expect(copy.query("SELECT transcription_id AS id FROM transcription_metadata").all()).toEqual([
+    { id: other },
+  ]);
+  expect(copy.query("SELECT body FROM events WHERE transcription_id = ?").get(own)).toEqual({
+    body: JSON.stringify({ type: "transcription.completed", data: { id: own } }),
+  });
+  copy.close();
+});
+
 test("a purge removes the copies that hold the customer, with recordings that only they know, and no others", async () => {
   const [own, other] = [newId("upload", 1), newId("upload", 2)];
   const insert = `INSERT INTO uploads (id, organization_id, project_id, state, bytes, token_hash, created_at, expires_at)

@@ -1,4 +1,5 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
+import { firstIdAt, MAX_ID_AHEAD_MS } from "../lib/ids.ts";
 import { hasTable, rowsOnce } from "./once.ts";
 
 /**
@@ -23,9 +24,21 @@ function withCopy<T>(path: string, work: (sqlite: SqliteDatabase) => T): T {
   }
 }
 
-/** As `forgetMetadata` of webhooks/event-rows.ts does it; a copy is not in use, so all events may be read. */
-const FORGET_IN_EVENTS = `UPDATE events SET body = json_remove(body, '$.data.metadata')
-  WHERE transcription_id = ? AND json_type(body, '$.data.metadata') IS NOT NULL`;
+type NotedRow = { endpoint: string | null; finished: number | null };
+
+/** As `markContentDeleted` and `forgetMetadata` (webhooks/event-rows.ts) do it, with the same index of the events. */
+function forgetMetadataIn(sqlite: SqliteDatabase, id: string): void {
+  const noted =
+    "SELECT webhook_endpoint_id AS endpoint, finished_at AS finished FROM transcriptions WHERE id = ? AND metadata IS NOT NULL";
+  const [row] = rowsOnce<NotedRow>(sqlite, noted, id);
+  if (!row) return;
+  rowsOnce(sqlite, "UPDATE transcriptions SET metadata = NULL WHERE id = ?", id);
+  if (row.endpoint === null || row.finished === null) return;
+  const inEvents = `UPDATE events SET body = json_remove(body, '$.data.metadata')
+    WHERE endpoint_id = ? AND id >= ? AND id < ? AND transcription_id = ?`;
+  const behind = row.finished + MAX_ID_AHEAD_MS + 1;
+  rowsOnce(sqlite, inEvents, row.endpoint, firstIdAt("event", row.finished), firstIdAt("event", behind), id);
+}
 
 /** Deletes transcripts, chunks, outlines and metadata of transcriptions. @throws SQLite's error for a copy that cannot be used */
 export function deleteContentIn(path: string, transcriptionIds: readonly string[]): void {
@@ -35,9 +48,7 @@ export function deleteContentIn(path: string, transcriptionIds: readonly string[
     sqlite.transaction(() => {
       for (const id of transcriptionIds) {
         for (const table of tables) rowsOnce(sqlite, `DELETE FROM ${table} WHERE transcription_id = ?`, id);
-        if (!hasMetadata) continue;
-        rowsOnce(sqlite, "UPDATE transcriptions SET metadata = NULL WHERE id = ?", id);
-        rowsOnce(sqlite, FORGET_IN_EVENTS, id);
+        if (hasMetadata) forgetMetadataIn(sqlite, id);
       }
     })();
   });

@@ -71,8 +71,10 @@ function orderOf(
   form: ReceivedForm,
   path: string,
 ): Omit<SynchronousOrder, "bounds" | "key"> {
-  const names = Object.fromEntries(form.names.map((name) => [fieldOfPart(name), undefined]));
-  refuseUnknown(AudioForm, names, withheldFields(config));
+  const withheld = withheldFields(config);
+  const fieldOf = (name: string) => (withheld.includes(fieldOfPart(name)) ? name : fieldOfPart(name));
+  const names = Object.fromEntries(form.names.map((name) => [fieldOf(name), undefined]));
+  refuseUnknown(AudioForm, names, withheld);
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });
   if (form.fault) {
     throw new AppError("invalid_request", { detail: form.fault.name, message: form.fault.message });

@@ -179,7 +179,11 @@ export function readQuery(
   });
   // A null prototype, because a parameter may be called __proto__.
   const values: Record<string, unknown> = Object.create(null);
-  for (const { name } of pairs) values[objectOf(name, schema) ?? name] = undefined;
+  for (const { name } of pairs) {
+    const object = objectOf(name, schema);
+    // A refusal of the whole object names the parameter as the client sent it.
+    values[object === undefined || withheld.includes(object) ? name : object] = undefined;
+  }
   refuseUnknown(schema, values, withheld);
   for (const { name, value } of pairs) {
     if (value === undefined) {

@@ -83,10 +83,19 @@ describe("a refused model leaves the old one in place", () => {
   });
 });
 
-test("a damaged card counts as no model", async () => {
-  await placePunctuation(models(), source(), works);
-  writeFileSync(join(home(), "card.json"), "{");
-  expect(installedPunctuation(models())).toBeUndefined();
-  await placePunctuation(models(), source(), works);
-  expect(existsSync(installedPunctuation(models())?.modelPath ?? "")).toBe(true);
-});
+test.each(["", "{", "{}", '{"folder":"../..","sha256":{}}'])(
+  "a damaged card counts as no model, and is named: %s",
+  async (text) => {
+    await placePunctuation(models(), source(), works);
+    expect(punctuationProblem(models())).toBeUndefined();
+    writeFileSync(join(home(), "card.json"), text);
+    expect(installedPunctuation(models())).toBeUndefined();
+    expect(punctuationProblem(models())).toMatch(/card.json is damaged/);
+    await placePunctuation(models(), source(), works);
+    expect(existsSync(installedPunctuation(models())?.modelPath ?? "")).toBe(true);
+    expect(punctuationProblem(models())).toBeUndefined();
+    writeFileSync(join(home(), "card.json"), text);
+    expect(await deletePunctuation(models())).toBe(true);
+    expect(readdirSync(home())).toEqual([]);
+  },
+);

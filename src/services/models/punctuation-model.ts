@@ -1,7 +1,9 @@
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { PunctuationFiles, PunctuationHashes, PunctuationModel } from "../../domain/model.ts";
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import type { PunctuationFiles, PunctuationModel } from "../../domain/model.ts";
 import { syncPath, writeDurably } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { makeFolder } from "../../lib/give-to-owner.ts";
@@ -17,20 +19,26 @@ import { discardStaged, stageFolder } from "./model-files.ts";
 /** What `--kind` calls it. */
 export const PUNCTUATION_KIND = "punctuation";
 
-/** What the model was when it was added, and what an admin said of it. */
-export type PunctuationCard = {
-  /** The folder of its files within `_punctuation`. */
-  folder: string;
-  sha256: PunctuationHashes;
-  /** Size of all files together, and of each of those that are loaded. */
-  bytes: number;
-  sizes: Record<string, number>;
-  languages: string[];
-  /** Names of the licence texts that came with it, in its folder. */
-  licenceFiles: string[];
-  licence?: string;
-  source?: string;
-};
+/** Names of folders that this module makes, and no other path. */
+const FOLDER_PATTERN = "^[0-9a-f]{12}-[0-9a-f]{8}$";
+const FOLDER = new RegExp(FOLDER_PATTERN);
+
+const CARD_SCHEMA = Type.Object({
+  folder: Type.String({ pattern: FOLDER_PATTERN }),
+  sha256: Type.Object({ model: Type.String(), tokenizer: Type.String(), config: Type.String() }),
+  bytes: Type.Number(),
+  sizes: Type.Record(Type.String(), Type.Number()),
+  languages: Type.Array(Type.String()),
+  licenceFiles: Type.Array(Type.String()),
+  licence: Type.Optional(Type.String()),
+  source: Type.Optional(Type.String()),
+});
+
+/**
+ * What the model was when it was added, and what an admin said of it. `folder`: of its files, within `_punctuation`. `bytes`: of
+ * all files together; `sizes`: of each of those that are loaded. `licenceFiles`: names of the licence texts that came with it.
+ */
+export type PunctuationCard = Static<typeof CARD_SCHEMA>;
 
 /** What an admin says of it. `sha256`: a net with another hash is refused. */
 export type PunctuationOptions = Partial<Pick<PunctuationCard, "licence" | "source">> & { sha256?: string };
@@ -45,14 +53,17 @@ function homeIn(directory: string): string {
   return join(directory, DIRECTORY);
 }
 
-/** Reads the card; undefined: no model of punctuation is installed. */
+/** Reads the card; undefined: no model of punctuation is installed, or its card is damaged. */
 export function readPunctuationCard(directory: string): PunctuationCard | undefined {
   try {
-    return JSON.parse(readFileSync(join(homeIn(directory), CARD), "utf8")) as PunctuationCard;
+    const card: unknown = JSON.parse(readFileSync(join(homeIn(directory), CARD), "utf8"));
+    return Value.Check(CARD_SCHEMA, card) ? card : undefined;
   } catch {
     return undefined;
   }
 }
+
+const hasCard = (directory: string) => existsSync(join(homeIn(directory), CARD));
 
 function filesIn(folder: string): PunctuationFiles {
   return {
@@ -136,14 +147,13 @@ function isShortFile(path: string): boolean {
 /** Removes the folders of earlier models, also those that a killed command has left. */
 async function removeOthers(home: string, kept: string | undefined): Promise<void> {
   for (const name of await readdir(home)) {
-    if (/^[0-9a-f]{12}-[0-9a-f]{8}$/.test(name) && name !== kept)
-      await rm(join(home, name), { recursive: true, force: true });
+    if (FOLDER.test(name) && name !== kept) await rm(join(home, name), { recursive: true, force: true });
   }
 }
 
-/** Removes the model of punctuation; false when there was none. */
+/** Removes the model of punctuation, also one whose card is damaged; false when there was none. */
 export async function deletePunctuation(directory: string): Promise<boolean> {
-  if (!readPunctuationCard(directory)) return false;
+  if (!hasCard(directory)) return false;
   const home = homeIn(directory);
   await rm(join(home, CARD), { force: true });
   await syncPath(home);
@@ -151,10 +161,15 @@ export async function deletePunctuation(directory: string): Promise<boolean> {
   return true;
 }
 
-/** Says what is wrong with the installed model as far as the sizes of its files show it; undefined: nothing. */
+/** Says what is wrong with the installed model as far as its card and the sizes of its files show it; undefined: nothing. */
 export function punctuationProblem(directory: string): string | undefined {
   const card = readPunctuationCard(directory);
-  if (!card) return undefined;
+  if (!card) {
+    const path = join(homeIn(directory), CARD);
+    return hasCard(directory)
+      ? `${path} is damaged: the model of punctuation is not used until it is added again`
+      : undefined;
+  }
   const folder = join(homeIn(directory), card.folder);
   for (const [name, bytes] of Object.entries(card.sizes)) {
     const found = statSync(join(folder, name), { throwIfNoEntry: false });
