@@ -24,7 +24,8 @@ export async function openFile(path: string): Promise<OpenedFile> {
         if (bytesRead === 0) throw new Error(`${path} has become shorter`);
         filled += bytesRead;
       }
-      return new Blob([bytes]);
+      // Not a `Blob`: Node frees those late, and memory would grow with the file.
+      return bytes.buffer;
     },
     async sha256() {
       const hash = createHash("sha256");

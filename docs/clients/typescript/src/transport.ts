@@ -50,7 +50,7 @@ export type Exchange = {
   method: string;
   url: string;
   headers: Record<string, string>;
-  body?: Blob | FormData | string | undefined;
+  body?: Blob | ArrayBuffer | FormData | string | undefined;
   signal?: AbortSignal | undefined;
   timeoutMs?: number | undefined;
 };

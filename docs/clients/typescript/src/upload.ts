@@ -6,7 +6,7 @@ import type { UploadCreated } from "./types.ts";
 /** A recording that can be read in parts: a `Blob`, a `File`, or `openFile` of `shruti-client/files`. */
 export type FileSource = {
   readonly size: number;
-  slice(start: number, end: number): Blob | Promise<Blob>;
+  slice(start: number, end: number): Blob | Promise<Blob | ArrayBuffer>;
 };
 
 export type SendOptions = {
