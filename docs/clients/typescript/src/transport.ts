@@ -90,7 +90,7 @@ export class Transport {
   /** Sends a request of the interface until it is answered. @throws ApiError, ConnectionError, TimeoutError */
   async call<T>(request: ApiRequest, options: RequestOptions = {}): Promise<T> {
     const maxRetries = options.maxRetries ?? this.#options.maxRetries ?? MAX_RETRIES;
-    let key = request.takesKey ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
+    let key = request.takesKey ? (options.idempotencyKey ?? newKey()) : undefined;
     for (let attempt = 0; ; attempt++) {
       try {
         return (await this.#attempt(request, options, key)) as T;
@@ -100,7 +100,7 @@ export class Transport {
         if (waitMs > this.maxRetryAfterMs) throw error;
         await pause(waitMs, options.signal);
         // A synchronous request that was refused for want of capacity has used up its key.
-        if (request.form && error instanceof ApiError && error.status === 503) key = crypto.randomUUID();
+        if (request.form && error instanceof ApiError && error.status === 503) key = newKey();
       }
     }
   }
@@ -157,6 +157,12 @@ export class Transport {
       clearTimeout(timer);
     }
   }
+}
+
+/** Makes an idempotency key. `crypto.randomUUID` is missing on pages without TLS. */
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Whether a request may be sent again after an error (docs/interface.md section 7.2). */
