@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { createServer as createSilentServer } from "node:net";
 import * as api from "shruti-client";
 import { openFile } from "shruti-client/files";
 
@@ -117,7 +118,11 @@ seen.wrongKey = await caught(() => stranger.listModels());
 const nowhere = new api.Shruti({ baseUrl: "http://127.0.0.1:9", apiKey: API_KEY, maxRetries: 1 });
 seen.nowhere = await caught(() => nowhere.listModels());
 seen.noAudio = await caught(() => shruti.upload(new Blob(["no recording"])));
-seen.slow = await caught(() => shruti.listModels({ timeoutMs: 1, maxRetries: 0 }));
+const silent = createSilentServer(() => {}).listen(0, "127.0.0.1");
+await once(silent, "listening");
+const patient = new api.Shruti({ baseUrl: `http://127.0.0.1:${silent.address().port}`, apiKey: API_KEY });
+seen.slow = await caught(() => patient.listModels({ timeoutMs: 100, maxRetries: 0 }));
+silent.close();
 seen.printed = JSON.stringify(shruti).includes(API_KEY);
 
 // More requests than the key may send at once, and more synchronous ones than there are places.
