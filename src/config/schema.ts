@@ -186,6 +186,12 @@ export const CONFIG_SCHEMA = {
         "Accept the field metadata, names and values that a client notes of a transcription; false: it is an unknown parameter.",
       ),
     ),
+    translation: reloaded(
+      boolean(
+        false,
+        "Accept the field task, which asks for the text in English, for models that can translate; false: it is an unknown parameter.",
+      ),
+    ),
     written_form: reloaded(
       boolean(
         false,

@@ -8,6 +8,8 @@ export type RecognizerSettings = {
   effort?: EffortLimit;
   /** Words are to have times. Left out: they need none, and cost nothing. */
   words?: boolean;
+  /** The text is English, whatever is spoken; only for models that can. Left out: it is in the language. */
+  translates?: boolean;
 };
 
 /** An amount of work, measured by that for clear speech, so that it is the same on every machine. */

@@ -80,6 +80,10 @@ export type Timestamps = (typeof TIMESTAMPS)[number];
 export const CHANNEL_MODES = ["mix", "separate"] as const;
 export type ChannelMode = (typeof CHANNEL_MODES)[number];
 
+/** What becomes of speech: its own words, or English ones. */
+export const TASKS = ["transcribe", "translate"] as const;
+export type Task = (typeof TASKS)[number];
+
 /** How numbers, money, dates and times are written: as they were said, or in figures. */
 export const NUMERALS = ["spoken", "written"] as const;
 export type Numerals = (typeof NUMERALS)[number];
@@ -92,7 +96,10 @@ export type DiarizationRequest = { minSpeakers?: number; maxSpeakers?: number };
 
 /** The values of a request, with defaults filled in (docs/interface.md section 2.1). */
 export type TranscriptionRequest = {
+  /** The language that is spoken. */
   language: string;
+  /** Absent: the text is in the language that is spoken (docs/decisions/extensions.md). */
+  task?: "translate";
   mode: Mode;
   timestamps: Timestamps;
   /** Absent: no speaker labels. */
@@ -105,6 +112,11 @@ export type TranscriptionRequest = {
   /** What the client notes of it. Absent: nothing. */
   metadata?: Metadata;
 };
+
+/** Returns the language of the text that a request asks for: of a translation English, else the one that is spoken. */
+export function textLanguageOf({ language, task }: { language: string; task?: "translate" | null }): string {
+  return task === "translate" ? "en" : language;
+}
 
 /** The way in which work was submitted. Synchronous work goes first. */
 export const SUBMISSIONS = ["asynchronous", "synchronous"] as const;

@@ -31,6 +31,11 @@ export type ModelFamily = FamilyRules & {
    * settings ask for them. False: requests for word times are refused.
    */
   canTimeWords(model: Pick<InstalledModel, "files" | "decoding">): boolean;
+  /**
+   * Reports whether a model was trained to write English for speech in another language: its recognizer does so where its
+   * settings say it. Left out: no model of the family was.
+   */
+  canTranslate?(model: Pick<InstalledModel, "files" | "decoding">): boolean;
   /** Models can be made again with smaller weights (`shruti models quantise`). */
   canQuantise: boolean;
   /** Finds a model of the family at a path; undefined: there is none of this family. */

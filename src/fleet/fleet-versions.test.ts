@@ -194,7 +194,7 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
       const lines: string[] = [];
       const log = openLog("info", "json", (line) => void lines.push(line));
       const without = await changedProgram("no-words", "fleet/worker/open-worker.ts", [
-        [/, words: order\.words \?\? false }/, " }"],
+        [/\.\.\.allFlags\(\(skill\) => order\[skill\] \?\? false\),/, ""],
         [/order = given;/, "order = { drain: given.drain };"],
       ]);
       const fleet = control({ log });
@@ -225,6 +225,40 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
       onStored?.();
       expect(segments).toMatchObject([{ text: "new", words }]);
       expect(fleet.engine.status().models).toMatchObject([{ problem: undefined }]);
+      expect(fleet.status()).toMatchObject({ results: { refused: 0 }, interrupted_chunks: 0 });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "chunks that are to be translated wait until there is a worker that can, also beside one that knows of words",
+    async () => {
+      const without = await changedProgram("no-translations", "fleet/worker/open-worker.ts", [
+        [/\.\.\.allFlags\(\(skill\) => order\[skill\] \?\? false\),/, "words: order.words ?? false,"],
+        [/order = given;/, "order = { drain: given.drain, words: given.words ?? false };"],
+      ]);
+      const lines: string[] = [];
+      const log = openLog("info", "json", (line) => void lines.push(line));
+      const fleet = control({ log });
+      const executor = executorOf(async ({ settings }) => said(settings.translates ? "new" : "plain"));
+      await worker("words", { open: without.openWorker, executor: executorOf(async () => said("old")) });
+      await working(fleet, 1);
+      const asked = { ...fleetChunk(model, 1), settings: { language: "hi", translates: true } };
+      const found = fleet.engine.recognize(asked, new AbortController().signal);
+      let hasEnded = false;
+      void found.then(() => {
+        hasEnded = true;
+      });
+      await until(() => lines.some((line) => line.includes("chunks wait that are to be translated")));
+      expect(fleet.engine.status().models).toMatchObject([
+        { problem: "no worker of the fleet is new enough to translate" },
+      ]);
+      await Bun.sleep(2_500);
+      expect(hasEnded).toBe(false);
+      await worker("new", { executor });
+      const { segments, onStored } = await found;
+      onStored?.();
+      expect(segments).toMatchObject([{ text: "new" }]);
       expect(fleet.status()).toMatchObject({ results: { refused: 0 }, interrupted_chunks: 0 });
     },
     TIMEOUT_MS,

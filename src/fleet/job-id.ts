@@ -15,14 +15,6 @@ export function jobIdOf(
   return sha256Hex(JSON.stringify([modelSha256, placeOf(audio), windowMs, settings])).slice(0, JOB_DIGITS);
 }
 
-/**
- * Names the queue of the chunks of a model whose words get times. Workers that know nothing of words do not look there. Others look
- * while the control plane asks them to.
- */
-export function wordsQueueOf(modelSha256: string): string {
-  return sha256Hex(`words ${modelSha256}`);
-}
-
 function placeOf(audio: AudioRef): unknown {
   if ("pcm" in audio) return sha256Hex(audio.pcm);
   return [audio.pcmPath, audio.slices, audio.totalSamples];

@@ -238,8 +238,9 @@ const beatSchema = Type.Object({
     }),
   ),
   draining: Type.Boolean(),
-  /** Whether the worker looks for chunks whose words get times; absent: it is too old to give words times. */
+  /** Whether the worker looks for chunks that need a skill; absent: it is too old for them (`skills.ts`). */
   words: Type.Optional(Type.Boolean()),
+  translations: Type.Optional(Type.Boolean()),
   /** Why the worker takes no work although it is not draining. */
   problem: Type.Optional(reason),
   /** Recognized audio per time and place, since the start, as a ratio; absent before the first chunk. */
@@ -255,8 +256,9 @@ export type Cancel = Static<typeof cancelSchema>;
 const orderSchema = Type.Object({
   v: version,
   drain: Type.Boolean(),
-  /** Whether the worker is to look for chunks whose words get times; absent, as from an older control plane: it is not. */
+  /** Whether the worker is to look for chunks that need a skill; absent, as from an older control plane: it is not. */
   words: Type.Optional(Type.Boolean()),
+  translations: Type.Optional(Type.Boolean()),
 });
 export type Order = Static<typeof orderSchema>;
 

@@ -22,10 +22,10 @@ export type FamilyRules = {
   unknownBelow: number;
   /** Returns the settings for the chunks of a request. */
   settingsFor(
-    request: Pick<TranscriptionRequest, "language" | "mode">,
+    request: Pick<TranscriptionRequest, "language" | "mode" | "task">,
     model: Pick<ModelManifest, "languages" | "decoding">,
   ): RecognizerSettings;
-  /** Rewrites a text of the model in letters of the request's language. Absent for a family that writes no others. */
+  /** Rewrites a text of the model in letters of its language. Absent for a family that writes no others. */
   inOwnLetters?(
     text: string,
     request: Pick<TranscriptionRequest, "language">,

@@ -55,6 +55,21 @@ describe("guarded recognition", () => {
     expect(asked.length).toBe(1);
   });
 
+  test("a translation is judged as English: its own letters are right, those that were spoken are not", async () => {
+    const request = { language: "hi", mode: "native", channelMode: "mix", task: "translate" } as const;
+    const english = "this is an ordinary sentence, and it is long enough to fill all of the ten seconds even of slow speech";
+    const right = scripted([segment(english)]);
+    const good = await recognizeGuarded({ ...task(), request }, TEN_SECONDS, right.decode);
+    expect(good.segments.map(({ text, language }) => [text, language])).toEqual([[english, "en"]]);
+    expect([good.warnings, right.asked.length]).toEqual([[], 1]);
+    expect(right.asked[0]?.settings).toMatchObject({ language: "hi", translates: true });
+    const wrong = scripted([segment(HINDI)], [segment(HINDI)]);
+    expect((await recognizeGuarded({ ...task(), request }, TEN_SECONDS, wrong.decode)).warnings).toEqual([
+      "script_mismatch",
+    ]);
+    expect(wrong.asked[1]?.settings).toMatchObject({ temperature: 0.4, translates: true });
+  });
+
   test("a text that the recognizer ended because it repeated itself counts as a loop", async () => {
     const cut = scripted([segment("बहुत अच्छा", { isCut: true })], [segment("बहुत", { isCut: true })]);
     const marked = await recognizeGuarded(task(), TEN_SECONDS, cut.decode);

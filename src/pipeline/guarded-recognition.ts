@@ -3,7 +3,7 @@ import type { Chunk, ChunkRegion } from "../domain/chunk.ts";
 import type { ModelManifest } from "../domain/model.ts";
 import type { Recognition, RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { ChunkDoubts, Warning } from "../domain/result.ts";
-import type { TranscriptionRequest } from "../domain/transcription.ts";
+import { type TranscriptionRequest, textLanguageOf } from "../domain/transcription.ts";
 import { createChunkEffort } from "./chunk-effort.ts";
 import { type Covered, joinedSpans, speechToTryAgain, withFound } from "./coverage.ts";
 import type { FamilyRules } from "./family-rules.ts";
@@ -36,7 +36,7 @@ export type GuardTask = {
   model: Pick<ModelManifest, "languages" | "decoding">;
   family: FamilyRules;
   /** Words have times with `timestamps=word`. Left out: they have none. */
-  request: Pick<TranscriptionRequest, "language" | "mode" | "channelMode"> &
+  request: Pick<TranscriptionRequest, "language" | "mode" | "channelMode" | "task"> &
     Partial<Pick<TranscriptionRequest, "timestamps">>;
   durationMs: number;
   /** Text of a lower confidence than the model's floor stays in the transcript; left out: it does not. */
@@ -125,7 +125,7 @@ async function recognizeChecked(
   let divided = divideKnown(await attempt(regions, settings), task);
   const textOf = (segments: readonly RecognizedSegment[]) =>
     segments.map((segment) => segment.text).join(" ");
-  const isForeign = (text: string) => hasForeignScript(text, request.language, request.mode);
+  const isForeign = (text: string) => hasForeignScript(text, textLanguageOf(request), request.mode);
   const faultsOf = (segments: readonly RecognizedSegment[]) => ({
     isLoop: hasLoop(segments),
     isForeign: isForeign(textOf(segments)),
@@ -174,16 +174,17 @@ const UNKNOWN_TEXT = "…";
 
 /**
  * Separates the segments that represent unknown speech: those without known words, and those below the floor. All get the
- * letters and the code of the request's language. Their words are those of their text, and absent where the request asks for none.
+ * letters and the code of the text's language. Their words are those of their text, and absent where the request asks for none.
  */
 function divideKnown(recognized: readonly RecognizedSegment[], task: GuardTask): DividedSegments {
   const { model, family, request } = task;
   const { unknownToken, unknownBelow = family.unknownBelow } = model.decoding;
+  const language = textLanguageOf(request);
   const known: RecognizedSegment[] = [];
   const unknown: RecognizedSegment[] = [];
   for (const found of recognized) {
-    const segment = { ...found, language: request.language };
-    const written = family.inOwnLetters?.(found.text, request, model) ?? found.text;
+    const segment = { ...found, language };
+    const written = family.inOwnLetters?.(found.text, { language }, model) ?? found.text;
     const text = unknownToken ? written.replaceAll(unknownToken, " ").replace(/\s+/g, " ") : written;
     const words = wantsWords(task) ? wordsOfText(found.words, found.text) : undefined;
     const carried = withWords({ ...segment, text }, carryThrough(words, [written, text]));

@@ -41,6 +41,8 @@ export type ResultInfo = {
   id: string;
   model: string;
   version: string;
+  /** Left out: the text is in the language that is spoken. */
+  task?: "translate";
   mode: Mode;
   timestamps: Timestamps;
   /** Left out: none. */
@@ -118,6 +120,7 @@ export function resultBody(info: ResultInfo, result: TranscriptionResult) {
     model: info.model,
     version: info.version,
     status,
+    ...(info.task === undefined ? {} : { task: info.task }),
     mode: info.mode,
     ...(info.metadata === undefined ? {} : { metadata: info.metadata }),
     ...content,

@@ -43,6 +43,8 @@ export type LocalOptions = {
 export type LocalRequest = {
   modelId?: string;
   language: string;
+  /** Left out: the text is in the language that is spoken. */
+  task?: "translate" | undefined;
   mode: Mode;
   isDiarized: boolean;
   /** Bounds on the number of speakers. */
@@ -122,8 +124,10 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
   }
 
   return {
-    plan({ modelId, isDiarized, speakers = {}, reading, timestamps = "segment", numerals, script, ...rest }) {
+    plan({ modelId, isDiarized, speakers = {}, reading, timestamps = "segment", ...given }) {
+      const { task, numerals, script, ...rest } = given;
       const optional = {
+        ...(task === undefined ? {} : { task }),
         ...(isDiarized ? { diarization: speakers } : {}),
         ...(numerals === undefined ? {} : { numerals }),
         ...(script === undefined ? {} : { script }),
@@ -134,6 +138,11 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
           detail: "timestamps.word",
           message: "Word times are switched off; set capabilities.word_timestamps = true in the config.",
         });
+      if (task && !config.capabilities.translation)
+        throw new AppError("capability_unavailable", {
+          detail: "task.translate",
+          message: "Translation is switched off; set capabilities.translation = true in the config.",
+        });
       return { model: checkRequest({ models, config }, modelId, request), request, reading };
     },
 
@@ -142,12 +151,12 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
     transcribe,
 
     render: ({ model, request }, result, format, options) => {
-      const { mode, timestamps } = request;
+      const { mode, timestamps, task } = request;
       const id = newId("transcription", clock.now());
       return renderResult(
         result,
         format,
-        { id, model: model.id, version: model.version, mode, timestamps },
+        { id, model: model.id, version: model.version, mode, timestamps, ...(task ? { task } : {}) },
         options,
       );
     },

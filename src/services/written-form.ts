@@ -1,6 +1,6 @@
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
-import type { Numerals, TranscriptionRequest } from "../domain/transcription.ts";
+import { type Numerals, type TranscriptionRequest, textLanguageOf } from "../domain/transcription.ts";
 import { scriptRefusal, scriptsFor } from "../transliteration/offered.ts";
 import { WRITTEN_LANGUAGES } from "../written/written-languages.ts";
 
@@ -22,7 +22,8 @@ export function writtenFormsOf({ capabilities }: Config, language: string): Writ
 }
 
 /** @throws AppError `invalid_request`, detail `numerals` or `script`, where the language has no such form */
-export function checkWrittenForm({ language, numerals, script }: TranscriptionRequest): void {
+export function checkWrittenForm({ numerals, script, ...request }: TranscriptionRequest): void {
+  const language = textLanguageOf(request);
   if (numerals && !WRITTEN_LANGUAGES.has(language)) {
     const message = `Numbers of the language ${language} cannot be written in figures yet.`;
     throw new AppError("invalid_request", { detail: "numerals", message });

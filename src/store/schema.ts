@@ -171,6 +171,8 @@ export const transcriptions = sqliteTable(
     minSpeakers: integer("min_speakers"),
     maxSpeakers: integer("max_speakers"),
     channelMode: text("channel_mode").$type<ChannelMode>().notNull(),
+    /** Null: the text is in the language that is spoken. */
+    task: text("task").$type<"translate">(),
     /** Null: numbers as they were said. */
     numerals: text("numerals").$type<"written">(),
     /** Null: the script of the language. */

@@ -45,9 +45,10 @@ export function findTranscription(store: Store, id: string): TranscriptionRow | 
 }
 
 /** Returns the values of a transcription that its result repeats (`ResultInfo` of pipeline/render.ts). */
-export function resultInfoOf({ id, modelId, modelVersion, mode, timestamps, metadata }: TranscriptionRow) {
+export function resultInfoOf(row: TranscriptionRow) {
+  const { id, modelId, modelVersion, task, mode, timestamps, metadata } = row;
   const info = { id, model: modelId, version: modelVersion, mode, timestamps };
-  return { ...info, ...(metadata === null ? {} : { metadata }) };
+  return { ...info, ...(task === null ? {} : { task }), ...(metadata === null ? {} : { metadata }) };
 }
 
 /** Columns that a move may set beside the state. */

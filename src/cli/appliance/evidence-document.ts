@@ -63,6 +63,7 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
     request: {
       ...{
         language: row.language,
+        ...(row.task === null ? {} : { task: row.task }),
         mode: row.mode,
         timestamps: row.timestamps,
         channel_mode: row.channelMode,

@@ -135,8 +135,9 @@ const HASHED = {
   manifest: "as the manifest said: an older version did not hash what it loaded",
 };
 
-function describeRequest({ language, mode, channel_mode, numerals, script }: Evidence["request"]): string {
-  const form = [numerals && `numerals ${numerals}`, script && `script ${script}`];
+function describeRequest(request: Evidence["request"]): string {
+  const { language, mode, channel_mode, task, numerals, script } = request;
+  const form = [task, numerals && `numerals ${numerals}`, script && `script ${script}`];
   return [language, mode, channel_mode, ...form].filter(Boolean).join(", ");
 }
 
@@ -163,7 +164,7 @@ async function repeat(context: CliContext, evidence: Evidence, file: string): Pr
     throw new CommandError("failed", `${file} is not the recording of the evidence: its SHA-256 differs`);
   let repeated: Repeated | undefined;
   const choices = {
-    ...{ model: model.id, language: request.language, mode: request.mode },
+    ...{ model: model.id, language: request.language, task: request.task, mode: request.mode },
     ...{ channelMode: request.channel_mode, isDiarized: request.diarization !== null },
     ...{ timestamps: request.timestamps, numerals: request.numerals, script: request.script },
     speakers: speakersOf(request.diarization),

@@ -6,6 +6,8 @@ import {
   type Mode,
   NUMERALS,
   type Numerals,
+  TASKS,
+  type Task,
   TIMESTAMPS,
   type Timestamps,
 } from "../../domain/transcription.ts";
@@ -30,6 +32,12 @@ export function readTimestamps(text: string): Timestamps {
   const timestamps = TIMESTAMPS.find((known) => known === text);
   if (!timestamps) throw new CommandError("usage", `the timestamps are ${TIMESTAMPS.join(", ")}`);
   return timestamps;
+}
+
+export function readTask(text: string): Task {
+  const task = TASKS.find((known) => known === text);
+  if (!task) throw new CommandError("usage", "the task is transcribe or translate");
+  return task;
 }
 
 export function readNumerals(text: string): Numerals {

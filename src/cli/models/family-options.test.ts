@@ -14,6 +14,7 @@ describe("the options that families declare", () => {
   test.each<[string[], FamilyTuning]>([
     [[], {}],
     [["--no-timestamps"], { whisper: { timestamps: false } }],
+    [["--no-translation"], { whisper: { translates: false } }],
     [["--features", "kaldi"], { ctc: { features: "kaldi" } }],
     [
       ["--features", "nemo", "--no-timestamps"],
@@ -29,6 +30,6 @@ describe("the options that families declare", () => {
 
   test("are each there once, where families share their keys", () => {
     const flags = parsed().options.map(({ flags }) => flags);
-    expect(flags.toSorted()).toEqual(["--features <kind>", "--no-timestamps"]);
+    expect(flags.toSorted()).toEqual(["--features <kind>", "--no-timestamps", "--no-translation"]);
   });
 });

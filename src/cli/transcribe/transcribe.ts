@@ -6,6 +6,7 @@ import {
   MODES,
   type Mode,
   type Numerals,
+  type Task,
   TIMESTAMPS,
   type Timestamps,
 } from "../../domain/transcription.ts";
@@ -21,6 +22,7 @@ import {
   readMode,
   readNumerals,
   readOutputFormat,
+  readTask,
   readTimestamps,
 } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
@@ -46,6 +48,7 @@ import { describeWarnings } from "./warning-texts.ts";
 
 type Options = SubtitleOptions & {
   language: string;
+  task: Task;
   mode: Mode;
   model?: string;
   mediaType?: RawFormat;
@@ -70,6 +73,12 @@ export function registerTranscribe(program: Command, context: CliContext): void 
       "audio or video files, folders, patterns such as 'calls/*.wav', or - for standard input",
     )
     .option("--language <code>", "language spoken", "hi")
+    .option(
+      "--task <task>",
+      "transcribe, or translate: the text is in English; needs capabilities.translation",
+      readTask,
+      "transcribe",
+    )
     .option("--mode <mode>", MODES.join(", "), readMode, "native")
     .option("--model <id>", "model; else the default")
     .option(
@@ -132,6 +141,7 @@ async function transcribe(context: CliContext, files: readonly string[], options
       ...{ model, language, mode, channelMode, isDiarized: speakers !== undefined },
       timestamps: timestampsOf(options, destination.format),
       ...(speakers ? { speakers } : {}),
+      ...(options.task === "translate" ? { task: options.task } : {}),
       ...(options.numerals === "written" ? { numerals: options.numerals } : {}),
       ...(options.script === "native" ? {} : { script: options.script }),
       ...(format ? { reading: { format } } : {}),

@@ -122,6 +122,7 @@ function Details({ model, one }: { model: TranscriptModel; one: Transcription })
   const facts: [string, string | undefined][] = [
     [t.facts.length, seconds === undefined ? undefined : length(seconds)],
     [t.facts.language, languageName(request.language)],
+    [t.upload.task, request.task === "translate" ? t.upload.translate : undefined],
     [t.facts.mode, mode],
     [t.upload.numerals, request.numerals === "written" ? t.upload.numeralsWritten : undefined],
     [t.upload.script, request.script === undefined ? undefined : scriptName(request.script)],

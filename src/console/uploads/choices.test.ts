@@ -112,3 +112,28 @@ describe("numbers and script", () => {
     expect(Object.keys(body)).not.toContain("script");
   });
 });
+
+describe("a translation", () => {
+  const able = MODELS.map((one) => ({
+    ...one,
+    capabilities: {
+      ...one.capabilities,
+      "timestamps.word": "available" as const,
+      "task.translate": one.id === "whisper" ? ("available" as const) : ("coming_soon" as const),
+    },
+  }));
+  const wanted: Choices = { ...CHOICES, isTranslated: true };
+
+  test("is asked for without word times and mixed text, where the model can translate", () => {
+    const { task, mode, ...body } = requestOf("up_x", fitted(able, wanted), able);
+    expect([task, mode]).toEqual(["translate", "native"]);
+    expect(Object.keys(body)).not.toContain("timestamps");
+  });
+
+  test.each([
+    ["a model that cannot", able, { ...wanted, language: "ta" }],
+    ["a server that does not offer it", MODELS, wanted],
+  ] as const)("is left out for %s", (_title, models, choices) => {
+    expect(Object.keys(requestOf("up_x", fitted(models, choices), models))).not.toContain("task");
+  });
+});

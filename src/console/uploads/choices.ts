@@ -10,6 +10,8 @@ export type Choices = {
   /** Undefined: the server finds the number. */
   speakers: number | undefined;
   channelMode: "mix" | "separate";
+  /** The text is in English. Left out: in the language that is spoken. */
+  isTranslated?: boolean;
   /** Left out: as they were said. */
   numerals?: "spoken" | "written";
   /** Left out: the script of the language. */
@@ -59,6 +61,18 @@ export function formsOf(
 export const can = (model: Model | undefined, capability: keyof Model["capabilities"]): boolean =>
   model?.capabilities[capability] === "available";
 
+/** Lists the modes that a text can have: a translation is in English, in which nothing is mixed. */
+export function modesOfText(
+  model: Model | undefined,
+  { language, isTranslated }: Choices,
+): Choices["mode"][] {
+  return modesOf(model, language).filter((mode) => !isTranslated || mode !== "codemix");
+}
+
+/** Returns the language of the text that was chosen. */
+export const textLanguageOf = ({ language, isTranslated }: Choices): string =>
+  isTranslated ? "en" : language;
+
 /** Changes choices so that the model offers all of them. */
 export function fitted(models: readonly Model[], wanted: Choices): Choices {
   const languages = languagesOf(models, wanted.model);
@@ -66,14 +80,15 @@ export function fitted(models: readonly Model[], wanted: Choices): Choices {
     ? wanted.language
     : (languages[0]?.code ?? "");
   const model = modelFor(models, { ...wanted, language });
-  const modes = modesOf(model, language);
-  const forms = formsOf(model, language);
+  const isTranslated = wanted.isTranslated === true && can(model, "task.translate");
+  const chosen = { ...wanted, language, isTranslated };
+  const modes = modesOfText(model, chosen);
+  const forms = formsOf(model, textLanguageOf(chosen));
   const { numerals = "spoken", script = "native" } = wanted;
   return {
-    ...wanted,
+    ...chosen,
     numerals: forms?.numerals.includes(numerals) ? numerals : "spoken",
     script: forms?.scripts.includes(script) ? script : "native",
-    language,
     mode: modes.includes(wanted.mode) ? wanted.mode : (modes[0] ?? "native"),
     isDiarized: wanted.isDiarized && can(model, "diarization"),
     channelMode: can(model, "channel_mode.separate") ? wanted.channelMode : "mix",
@@ -97,6 +112,7 @@ export function requestOf(
   models: readonly Model[] = [],
 ): TranscriptionCreate {
   const { language, mode, model, isDiarized, speakers, channelMode, numerals, script } = choices;
+  const isTranslated = choices.isTranslated === true;
   return {
     audio: { upload_id: uploadId },
     language,
@@ -105,8 +121,9 @@ export function requestOf(
     diarization: isDiarized && speakers !== undefined ? { speakers } : isDiarized,
     ...(model === undefined ? {} : { model }),
     // A server that does not offer them does not know the fields.
+    ...(isTranslated ? { task: "translate" as const } : {}),
     ...(numerals === "written" ? { numerals } : {}),
     ...(script === undefined || script === "native" ? {} : { script }),
-    ...(can(modelFor(models, choices), "timestamps.word") ? { timestamps: "word" } : {}),
+    ...(!isTranslated && can(modelFor(models, choices), "timestamps.word") ? { timestamps: "word" } : {}),
   };
 }

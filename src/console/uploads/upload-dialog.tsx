@@ -7,7 +7,17 @@ import { SaidInEnglish } from "../parts/said-in-english.tsx";
 import { account, models } from "../session.ts";
 import { bytes, count, languageName, length, money, scriptName } from "../words/format.ts";
 import { words } from "../words/words.ts";
-import { type Choices, can, fitted, formsOf, languagesOf, modelFor, modesOf, priceOf } from "./choices.ts";
+import {
+  type Choices,
+  can,
+  fitted,
+  formsOf,
+  languagesOf,
+  modelFor,
+  modesOfText,
+  priceOf,
+  textLanguageOf,
+} from "./choices.ts";
 import { lengthOfFile } from "./length-of-file.ts";
 import { addUploads, interruptedFor, pickAgain } from "./uploads.ts";
 
@@ -224,6 +234,7 @@ function ChoiceFields() {
           ))}
         </select>
       </label>
+      <Translation />
       <Modes />
       <TextForm />
       <Channels />
@@ -238,8 +249,8 @@ const isOfferedAnywhere = (mode: Choices["mode"]) =>
 
 function Modes() {
   const t = words.value.upload;
-  const { mode, language } = choices.value;
-  const offered = modesOf(modelFor(models.value, choices.value), language);
+  const { mode } = choices.value;
+  const offered = modesOfText(modelFor(models.value, choices.value), choices.value);
   return (
     <Radios
       name="mode"
@@ -260,11 +271,32 @@ function Modes() {
   );
 }
 
+/** Text in English instead of what was said, where the model can write it. */
+function Translation() {
+  const t = words.value.upload;
+  if (!can(modelFor(models.value, choices.value), "task.translate")) return null;
+  return (
+    <fieldset>
+      <legend>{t.task}</legend>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={choices.value.isTranslated === true}
+          onChange={({ currentTarget }) => change({ isTranslated: currentTarget.checked })}
+        />
+        <span>
+          {t.translate} <span class="muted">{t.translateHelp}</span>
+        </span>
+      </label>
+    </fieldset>
+  );
+}
+
 /** Numbers and script of the text, where the server offers a choice. */
 function TextForm() {
   const t = words.value.upload;
-  const { language, numerals = "spoken", script = "native" } = choices.value;
-  const forms = formsOf(modelFor(models.value, choices.value), language);
+  const { numerals = "spoken", script = "native" } = choices.value;
+  const forms = formsOf(modelFor(models.value, choices.value), textLanguageOf(choices.value));
   if (!forms) return null;
   return (
     <>

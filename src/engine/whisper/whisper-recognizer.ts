@@ -51,13 +51,14 @@ export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "en
       return {
         ...loaded,
         async recognize(samples, settings, { signal, ...run }) {
-          const { language, effort } = settings;
+          const whisperSettings = settings as WhisperSettings;
+          const { effort, language, translates } = settings;
+          const written = translates ? "en" : language;
           const encoding = (of: number) => (head ? encodingInSteps(head, windowFrames(of, fitsWindow)) : 0);
           const ofSamples = ((effort?.ofMs ?? 0) * SAMPLE_RATE_HZ) / 1000;
-          const good = effort && encoding(ofSamples) + stepsOfSpeech(language, effort.ofMs);
+          const good = effort && encoding(ofSamples) + stepsOfSpeech(written, effort.ofMs);
           const encoderSteps = encoding(samples.length);
           const budget = effort && good ? { left: effort.most * good - LAST_STEP, encoderSteps } : undefined;
-          const whisperSettings = settings as WhisperSettings;
           const heads = head && settings.words ? alignmentOf(head, whisperSettings.alignmentHeads) : {};
           const options = { ...whisperSettings, ...heads, ...run, budget, fitsWindow };
           if (head && whisperSettings.measuresHeads) {

@@ -1,13 +1,13 @@
 import { fileOf, type InstalledModel, type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
 import type { RecognizerSettings } from "../../domain/recognition.ts";
-import type { TranscriptionRequest } from "../../domain/transcription.ts";
+import { type TranscriptionRequest, textLanguageOf } from "../../domain/transcription.ts";
 import { conversionOf, letterChoicesOf } from "../../pipeline/letter-conversion.ts";
 import { heldBackCharacter, ownSentenceOf, promptFor } from "../../pipeline/wording.ts";
 import type { ModelFamily } from "../contract.ts";
 import { givenGgml, whisperLanguages } from "./adding.ts";
 import { chooseHeads, type MeasuredHead, needsMeasuring } from "./alignment-heads.ts";
 import { NO_TIMESTAMPS, whisperKeys, whisperTuning } from "./keys.ts";
-import { checkModelFile, readHead } from "./model-file.ts";
+import { checkModelFile, isMultilingual, readHead } from "./model-file.ts";
 import { whisperNeeds } from "./needs.ts";
 import type { WhisperSettings } from "./settings.ts";
 
@@ -35,6 +35,7 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
   keys: whisperKeys,
   mayUseGpu: true,
   canTimeWords,
+  canTranslate,
   canQuantise: true,
   given: givenGgml,
   check: (files) => void look(fileOf(files, "weights")),
@@ -97,19 +98,35 @@ function canTimeWords({ files, decoding }: Pick<InstalledModel, "files" | "decod
   );
 }
 
+/**
+ * Reports whether a model can translate: its manifest says so, or it has the shape of those that were trained for it. Whisper's own
+ * multilingual models have as many layers in the decoder as in the encoder. Large-v3-turbo and distilled ones have fewer, and were
+ * trained to transcribe alone (openai/whisper, discussion 2363).
+ */
+function canTranslate({ files, decoding }: Pick<InstalledModel, "files" | "decoding">): boolean {
+  const { translates } = whisperTuning(decoding);
+  if (translates !== undefined) return translates;
+  const shape = readHead(fileOf(files, "weights"));
+  return shape !== undefined && isMultilingual(shape) && shape.textLayers === shape.audioLayers;
+}
+
 /** Returns Whisper's reference settings, changed by the model's manifest. */
 export function whisperSettings(
-  { language, mode }: Pick<TranscriptionRequest, "language" | "mode">,
+  request: Pick<TranscriptionRequest, "language" | "mode" | "task">,
   model: Pick<ModelManifest, "languages" | "decoding">,
 ): WhisperSettings {
+  const { language, mode } = request;
+  const written = textLanguageOf(request);
   const whisper = whisperTuning(model.decoding);
   const beamSize = whisper.beamSize ?? 1;
-  const heldBack = heldBackCharacter(language, mode, conversionOf(language, model)?.scripts);
-  const isPrompted = model.languages.find(({ code }) => code === language)?.letters === "prompted";
-  const sentence = promptFor(language, mode) ?? (isPrompted ? ownSentenceOf(language) : undefined);
+  const heldBack = heldBackCharacter(written, mode, conversionOf(written, model)?.scripts);
+  const isPrompted = model.languages.find(({ code }) => code === written)?.letters === "prompted";
+  const sentence = promptFor(written, mode) ?? (isPrompted ? ownSentenceOf(written) : undefined);
   const initialPrompt = whisper.acceptsPrompt === false ? undefined : sentence;
   return {
     language: modelLanguageOf(model, language),
+    // English speech is written as it was said.
+    ...(written === language ? {} : { translates: true }),
     strategy: beamSize > 1 ? { name: "beam", beamSize, bestOf: beamSize } : { name: "greedy", bestOf: 1 },
     temperature: 0,
     temperatureIncrement: whisper.temperatureIncrement ?? 0.2,

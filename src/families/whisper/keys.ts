@@ -16,6 +16,8 @@ export type WhisperTuning = {
   acceptsPrompt?: boolean;
   /** False: the weights were trained without timestamps; the times of segments are those of the speech. */
   timestamps?: boolean;
+  /** Whether the weights can translate to English. Left out: where they have the shape of those that can. */
+  translates?: boolean;
   /** The heads with which words get times; none: words get no times. Left out: those of the model's shape. */
   alignmentHeads?: readonly AlignmentHead[];
 };
@@ -53,6 +55,14 @@ export const whisperKeys: FamilyKeys = {
       option: {
         flags: NO_TIMESTAMPS,
         help: "for weights that were trained without timestamps: times come from the speech",
+      },
+    },
+    translates: {
+      field: "translates",
+      check: trueOrFalse,
+      option: {
+        flags: "--no-translation",
+        help: "for weights that have forgotten to translate, such as those that were trained further with one language",
       },
     },
     alignment_heads: {

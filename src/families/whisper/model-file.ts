@@ -103,6 +103,9 @@ export type WhisperHead = {
   vocab: number;
 };
 
+/** Reports whether a model has tokens for languages and tasks. */
+export const isMultilingual = ({ vocab }: Pick<WhisperHead, "vocab">): boolean => vocab !== ENGLISH_VOCAB;
+
 /** Returns undefined when a file does not begin as a model does. */
 export function readHead(path: string): WhisperHead | undefined {
   let file: number;

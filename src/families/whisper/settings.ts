@@ -5,6 +5,7 @@ import type { AlignmentHead } from "./alignment-heads.ts";
 export type WhisperSettings = RecognizerSettings & {
   /** A language code of whisper that the model knows, or `auto` (detected from the first 30 s). */
   language: string;
+
   /** `bestOf` is how many samples are drawn at temperatures above 0; both sizes are 1 to 8. */
   strategy: { name: "greedy"; bestOf: number } | { name: "beam"; beamSize: number; bestOf: number };
   /** 0 to 1. */

@@ -1,6 +1,7 @@
 import type { Engine } from "../../engine/engine.ts";
 import type { EngineModel } from "../../engine/protocol.ts";
 import type { PoolStatus } from "../../engine/workers/pool.ts";
+import type { Skill } from "../skills.ts";
 import type { FleetExecutor } from "./fleet-executor.ts";
 import { hasModel, type Registry } from "./registry.ts";
 
@@ -35,18 +36,19 @@ export function createFleetEngine(
   };
 }
 
+const WORK_OF: Record<Skill, string> = { words: "give words times", translations: "translate" };
+
 function statusOf(
   hash: string,
   { id }: EngineModel,
-  { registry, executor }: { registry: Registry; executor: Pick<FleetExecutor, "waitsForWords"> },
+  { registry, executor }: { registry: Registry; executor: Pick<FleetExecutor, "waitsFor"> },
 ): PoolStatus["models"][number] {
   const workers = registry.list().filter((worker) => hasModel(worker, hash));
   const places = registry.places(hash);
   const problemOf = () => {
     if (places === 0) return "no worker of the fleet has it";
-    return executor.waitsForWords(hash)
-      ? "no worker of the fleet is new enough to give words times"
-      : undefined;
+    const skill = executor.waitsFor(hash);
+    return skill && `no worker of the fleet is new enough to ${WORK_OF[skill]}`;
   };
   return {
     modelId: id,

@@ -3,8 +3,9 @@ import { type ChunkTimes, createChunkTimes } from "../../engine/chunk-times.ts";
 import type { ChunkExecutor } from "../../engine/executor.ts";
 import { type ChunkJob, type ChunkOutcome, EngineError, type EngineModel } from "../../engine/protocol.ts";
 import { onAbort } from "../../lib/abort.ts";
-import { jobIdOf, wordsQueueOf } from "../job-id.ts";
+import { jobIdOf } from "../job-id.ts";
 import type { Link } from "../link.ts";
+import { allFlags, queueOf, SKILLS, type Skill, skillFor } from "../skills.ts";
 import type { Subjects } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";
 import { createDispatch, type Dispatch } from "./dispatch.ts";
@@ -29,8 +30,8 @@ export type FleetExecutorOptions = {
   isMember: (worker: string) => boolean;
   /** Called when a recording was not prepared, with the reason. It is tried again. */
   onNotPrepared: (reason: string) => void;
-  /** Called with the model's id for each chunk whose words no worker can give times. It waits. */
-  onNoWords: (model: string) => void;
+  /** Called with the model's id for each chunk that needs a skill which no worker has. It waits. */
+  onUnskilled: (model: string, skill: Skill) => void;
   onLost: (worker: LostWorker) => void;
   onRefused: (worker: string, reason: string) => void;
   /** Measured times of chunks; replaced in tests. */
@@ -48,10 +49,10 @@ export type FleetExecutor = ChunkExecutor & {
   used: ReadonlyMap<string, EngineModel>;
   /** Reports whether a worker of the fleet can recognize with a model. */
   hasWorkerFor(model: EngineModel): boolean;
-  /** Reports whether chunks whose words get times are asked for, or were lately. */
-  wantsWords(): boolean;
-  /** Reports whether such chunks wait because all workers with a model are too old for them. */
-  waitsForWords(modelSha256: string): boolean;
+  /** Reports for which skills there are chunks, or were lately. */
+  wantedSkills(): Record<Skill, boolean>;
+  /** Returns a skill for which chunks wait because all workers with a model are too old for it. */
+  waitsFor(modelSha256: string): Skill | undefined;
   /** Refuses new chunks. Running chunks reject with `interrupted`, and workers keep their results. */
   close(): void;
 };
@@ -61,14 +62,14 @@ export type FleetExecutor = ChunkExecutor & {
  * fleets mix fast and slow machines.
  */
 const PATIENCE = 2;
-/** How long workers look for chunks whose words get times after the last one was asked for. */
-const WORDS_KEPT_MS = 60_000;
+/** How long workers look for chunks that need a skill after the last one was asked for. */
+const SKILL_KEPT_MS = 60_000;
 
 export function createFleetExecutor(options: FleetExecutorOptions): FleetExecutor {
   const { link, tickets, registry, subjects, tokens, times = createChunkTimes() } = options;
   let isClosed = false;
   const used = new Map<string, EngineModel>();
-  let lastWordsAt = Number.NEGATIVE_INFINITY;
+  const lastWantedAt = new Map<Skill, number>();
   const jobs = createWantedJobs((wanted) => void dispatch.withdraw(wanted));
   const dispatch = createDispatch({
     ...{ link, tickets, subjects, tokens, jobs, baseUrl: options.baseUrl, protocol: registry.protocol },
@@ -97,10 +98,11 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     onFailed: options.onNotPrepared,
   });
 
-  /** Reports whether there are workers with a model, and none of them gives words times. */
-  const lacksWords = (hash: string) => registry.places(hash) > 0 && registry.wordPlaces(hash) === 0;
-  const wantedWords = () =>
-    jobs.list().filter((wanted) => wanted.kind === "chunk" && wanted.job.settings.words);
+  /** Reports whether there are workers with a model, and none of them has a skill. */
+  const lacks = (hash: string, skill: Skill) =>
+    registry.places(hash) > 0 && registry.skilledPlaces(hash, skill) === 0;
+  const wantedWith = (skill: Skill) =>
+    jobs.list().filter((wanted) => wanted.kind === "chunk" && skillFor(wanted.job.settings) === skill);
 
   async function recognize(job: ChunkJob, signal: AbortSignal) {
     if (isClosed) throw new EngineError("interrupted", "the engine is closing");
@@ -114,10 +116,11 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     const early = results.takeEarly(id, { audioMs, windowMs: job.windowMs, timeoutMs });
     if (early) return early;
     const urgency = job.isUrgent ? "s" : "a";
-    const queue = job.settings.words ? wordsQueueOf(modelSha256) : modelSha256;
-    if (job.settings.words) {
-      lastWordsAt = performance.now();
-      if (lacksWords(modelSha256)) options.onNoWords(job.model.id);
+    const skill = skillFor(job.settings);
+    const queue = queueOf(modelSha256, skill);
+    if (skill) {
+      lastWantedAt.set(skill, performance.now());
+      if (lacks(modelSha256, skill)) options.onUnskilled(job.model.id, skill);
     }
     const asked = {
       ...({ kind: "chunk", id, job, modelSha256, queue, urgency } as const),
@@ -156,9 +159,15 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     reconcile,
     dispatch,
     used,
-    wantsWords: () => performance.now() - lastWordsAt < WORDS_KEPT_MS || wantedWords().length > 0,
-    waitsForWords: (hash) =>
-      wantedWords().some(({ modelSha256 }) => modelSha256 === hash) && lacksWords(hash),
+    wantedSkills: () =>
+      allFlags((skill) => {
+        const lastAt = lastWantedAt.get(skill) ?? Number.NEGATIVE_INFINITY;
+        return performance.now() - lastAt < SKILL_KEPT_MS || wantedWith(skill).length > 0;
+      }),
+    waitsFor: (hash) =>
+      SKILLS.find(
+        (skill) => lacks(hash, skill) && wantedWith(skill).some(({ modelSha256 }) => modelSha256 === hash),
+      ),
     hasWorkerFor: (model) => registry.places(requireHash(model)) > 0,
     close() {
       isClosed = true;

@@ -7,6 +7,7 @@ import { preparingCodeOf } from "../job-id.ts";
 import { type Link, type LinkChange, type LinkMessage, openLink } from "../link.ts";
 import { type HelloReply, MessageError, readBeat, readHello, write } from "../messages.ts";
 import { createRefusalLog, type RefusalLog } from "../refusal-log.ts";
+import { SKILLS, type Skill } from "../skills.ts";
 import { CONTROL_MEMBER, subjectsOf } from "../subjects.ts";
 import { createJobTokens } from "../tokens.ts";
 import { audioRoute } from "./audio-route.ts";
@@ -91,14 +92,14 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   const refused = createRefusalLog((worker, reason, count) =>
     log.warn({ worker, reason, count }, "a message of a worker was refused"),
   );
-  const noWords = createRefusalLog((model, reason, count) => log.warn({ model, count }, reason));
+  const unskilled = createRefusalLog((model, reason, count) => log.warn({ model, count }, reason));
   const tickets = createTickets(link, subjects, fleet.replicas);
   const executor = createFleetExecutor({
     ...{ link, registry, subjects, tokens, baseUrl },
     tickets,
     lostAfterMs: fleet.lost_after_seconds * 1000,
     preparingCode,
-    onNoWords: (model) => noWords(model, NO_WORDS),
+    onUnskilled: (model, skill) => unskilled(model, UNSKILLED[skill]),
     onNotPrepared: (reason) => log.warn({ reason }, "a recording was not prepared by a worker"),
     isMember: (worker) => members.find(worker) !== undefined,
     onLost: ({ name, jobs }) =>
@@ -123,7 +124,7 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   });
   const timer = setInterval(() => {
     members.refresh();
-    giveOrders(members, registry, executor.wantsWords(), (worker, order) =>
+    giveOrders(members, registry, executor.wantedSkills(), (worker, order) =>
       link.publish(subjects.order(worker), write({ v: registry.protocol(), ...order })),
     );
     executor.reconcile.lose(removedWorkers(members, registry));
@@ -146,8 +147,12 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   };
 }
 
-const NO_WORDS =
-  "chunks wait whose words are to have times: all workers with the model are of versions that give none; upgrade one";
+const UNSKILLED: Record<Skill, string> = {
+  words:
+    "chunks wait whose words are to have times: all workers with the model are of versions that give none; upgrade one",
+  translations:
+    "chunks wait that are to be translated: all workers with the model are of versions that cannot; upgrade one",
+};
 const STRANGE = "a message that no worker can have sent was dropped";
 
 /** Receives one kind of message of all workers, and drops what none of them can have sent. */
@@ -221,16 +226,17 @@ function answerHello(
   }
 }
 
-/** Repeats the wishes of the admin, and for words with times, to each worker that does not follow them yet. */
+/** Repeats the wishes of the admin, and for skills, to each worker that does not follow them yet. */
 function giveOrders(
   members: Members,
   registry: Registry,
-  words: boolean,
-  order: (worker: string, order: { drain: boolean; words: boolean }) => void,
+  skills: Record<Skill, boolean>,
+  order: (worker: string, order: { drain: boolean } & Record<Skill, boolean>) => void,
 ): void {
   for (const { name, beat } of registry.list()) {
     const drain = members.find(name)?.isDraining ?? false;
-    if (drain !== beat.draining || words !== (beat.words ?? words)) order(name, { drain, words });
+    const isFollowed = SKILLS.every((skill) => skills[skill] === (beat[skill] ?? skills[skill]));
+    if (drain !== beat.draining || !isFollowed) order(name, { drain, ...skills });
   }
 }
 

@@ -1,4 +1,5 @@
 import { type Beat, PROTOCOL } from "../messages.ts";
+import type { Skill } from "../skills.ts";
 
 /** A worker, as its last beat describes it. */
 export type FleetWorker = {
@@ -38,8 +39,8 @@ export type Registry = {
   protocol(): number;
   /** Returns the places of workers that take new work of a model; without a model: of any. */
   places(modelSha256?: string): number;
-  /** Returns the places of those among them that give words times. */
-  wordPlaces(modelSha256: string): number;
+  /** Returns the places of those among them that have a skill. */
+  skilledPlaces(modelSha256: string, skill: Skill): number;
   /** Returns how many recordings workers with this code prepare at once. */
   preparingPlaces(code: string): number;
 };
@@ -92,10 +93,10 @@ export function createRegistry(): Registry {
       }
       return places;
     },
-    wordPlaces(sha256) {
+    skilledPlaces(sha256, skill) {
       let places = 0;
       for (const worker of workers.values()) {
-        if (takesWork(worker) && worker.beat.words !== undefined) places += placesOf(worker, sha256);
+        if (takesWork(worker) && worker.beat[skill] !== undefined) places += placesOf(worker, sha256);
       }
       return places;
     },

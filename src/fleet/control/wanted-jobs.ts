@@ -26,7 +26,7 @@ type WantedBase = {
   id: string;
   /** SHA-256 of the model, or of the code that prepares recordings. */
   modelSha256: string;
-  /** By which workers find the job: that hash, or the queue of chunks whose words get times. */
+  /** By which workers find the job: that hash, or the queue of chunks that need a skill. */
   queue: string;
   urgency: Urgency;
   subject: string;

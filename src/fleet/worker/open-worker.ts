@@ -16,6 +16,7 @@ import {
   write,
 } from "../messages.ts";
 import { createRefusalLog } from "../refusal-log.ts";
+import { allFlags, type Skill } from "../skills.ts";
 import { type Subjects, subjectsOf } from "../subjects.ts";
 import { openGreeting } from "./greeting.ts";
 import { createHealth, type Health } from "./health.ts";
@@ -73,7 +74,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
   const { worker, log, executor, version } = options;
   const subjects = subjectsOf(options.fleet);
   const instance = randomBytes(8).toString("hex");
-  let order: Pick<Order, "drain" | "words"> = { drain: false };
+  let order: Pick<Order, "drain" | Skill> = { drain: false };
   let isStopping = false;
   let places = 0;
   const link = openLink({
@@ -110,9 +111,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
   const pulling = createPulling({
     ...{ link, subjects },
     offers: (kind) =>
-      kind === "prepare"
-        ? [{ hash: options.preparing?.code ?? "" }]
-        : chunkPlaces.offers(kind, order.words ?? false),
+      kind === "prepare" ? [{ hash: options.preparing?.code ?? "" }] : chunkPlaces.offers(kind, order),
     mayPull: (kind) =>
       greeting.isAnswered() &&
       !order.drain &&
@@ -138,7 +137,8 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       models: chunkPlaces.describe(),
       jobs: someJobs(new Set([...running.jobs(), ...reports.jobs()])),
       ...preparingOf(options.preparing, running, health.recordings),
-      ...{ draining: order.drain || isStopping, words: order.words ?? false },
+      draining: order.drain || isStopping,
+      ...allFlags((skill) => order[skill] ?? false),
       ...(problem === undefined ? {} : { problem: briefly(problem) }),
       ...(speed === undefined ? {} : { speed }),
       ...(fetching ? { lacking: fetching.lacking() } : {}),

@@ -1,6 +1,6 @@
 import type { ChunkExecutor } from "../../engine/executor.ts";
-import { wordsQueueOf } from "../job-id.ts";
 import type { Beat } from "../messages.ts";
+import { queueOf, SKILLS, type SkillFlags } from "../skills.ts";
 import type { OfferedModels } from "./offered-models.ts";
 import type { Offer, PlaceKind } from "./pulling.ts";
 
@@ -11,9 +11,9 @@ export type WorkerPlaces = {
   /**
    * Returns the models whose chunks a place may take. Only chunks that no client waits for are bounded by model.
    *
-   * @param withWords also chunks whose words get times
+   * @param skills also chunks that need one of these
    */
-  offers(kind: Exclude<PlaceKind, "prepare">, withWords: boolean): Offer[];
+  offers(kind: Exclude<PlaceKind, "prepare">, skills: SkillFlags): Offer[];
   /** Describes the models for a beat. */
   describe(): Beat["models"];
 };
@@ -27,11 +27,12 @@ export function createWorkerPlaces(
   const placesOf = (hash: string) => executor.capacity(models.find(hash) ?? { bytes: 0 }).chunks + ahead;
   return {
     most: () => Math.max(0, ...models.list().map(({ hash }) => placesOf(hash))),
-    offers(kind, withWords) {
+    offers(kind, skills) {
       const usable = models.list().filter(({ isUsable }) => isUsable);
       return usable.flatMap(({ hash }) => {
         const offer = kind === "a" ? { hash, places: placesOf(hash) } : { hash };
-        return withWords ? [offer, { ...offer, queue: wordsQueueOf(hash) }] : [offer];
+        const wanted = SKILLS.filter((skill) => skills[skill]);
+        return [offer, ...wanted.map((skill) => ({ ...offer, queue: queueOf(hash, skill) }))];
       });
     },
     describe: () =>

@@ -205,6 +205,7 @@ export function toTranscription(row: TranscriptionRow): AdminTranscription {
     version: row.modelVersion,
     state: row.state,
     language: row.language,
+    task: row.task ?? "transcribe",
     mode: row.mode,
     timestamps: row.timestamps,
     numerals: row.numerals ?? "spoken",

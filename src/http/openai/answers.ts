@@ -1,4 +1,5 @@
 import type { Segment, TranscriptionResult, Word } from "../../domain/result.ts";
+import { type Task, textLanguageOf } from "../../domain/transcription.ts";
 import { compressionRatio } from "../../lib/compression.ts";
 import { inSlices } from "../../lib/in-slices.ts";
 import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
@@ -30,9 +31,9 @@ export async function answerOf(
     case "json":
       return jsonResponse(plainBody(result));
     case "verbose_json":
-      return jsonResponse(await verboseBody(transcription.language, result, granularities));
+      return jsonResponse(await verboseBody(transcription, result, granularities));
     case "diarized_json":
-      return jsonResponse(await diarizedBody(result));
+      return jsonResponse(await diarizedBody(transcription, result));
     case "text":
       // OpenAI's text ends with a line feed, also where there is no text.
       return textResponse(`${result.text}\n`);
@@ -58,14 +59,14 @@ function plainBody({ text, durationMs }: TranscriptionResult): OpenAiTranscripti
 }
 
 async function verboseBody(
-  language: string,
+  transcription: TranscriptionRow,
   result: TranscriptionResult,
   granularities: ReadonlySet<Granularity>,
 ): Promise<OpenAiTranscription> {
   const { text, durationMs, segments } = result;
   return {
-    task: "transcribe",
-    language: languageNameOf(language),
+    task: taskOf(transcription),
+    language: languageNameOf(textLanguageOf(transcription)),
     duration: toSeconds(durationMs),
     text,
     ...(granularities.has("word")
@@ -84,10 +85,15 @@ const toWord = ({ text, startMs, endMs }: Word): OpenAiWord => ({
   end: toSeconds(endMs),
 });
 
-async function diarizedBody(result: TranscriptionResult): Promise<OpenAiTranscription> {
+const taskOf = ({ task }: TranscriptionRow): Task => task ?? "transcribe";
+
+async function diarizedBody(
+  transcription: TranscriptionRow,
+  result: TranscriptionResult,
+): Promise<OpenAiTranscription> {
   const { text, durationMs, segments } = result;
   return {
-    task: "transcribe",
+    task: taskOf(transcription),
     duration: toSeconds(durationMs),
     text,
     segments: await inSlices(segments, (slice) => slice.map(toDiarizedSegment)),

@@ -1,6 +1,7 @@
 import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
+import type { Task } from "../../domain/transcription.ts";
 import { isSwitchedOn } from "../../services/models/model-description.ts";
 import {
   type Admitted,
@@ -32,6 +33,12 @@ import { streamText } from "./stream.ts";
 /** Addresses whose clients are OpenAI's. */
 export const OPENAI_PREFIX = "/openai/v1";
 
+/** Answers that are no JSON. */
+const OTHER_ANSWERS = {
+  "text/plain": "`text`, `srt` and `vtt`.",
+  "text/event-stream": "With `stream`: `transcript.text.delta` and `transcript.text.done`.",
+};
+
 const TRANSCRIBE = operation({
   id: "openaiTranscribe",
   summary: "Transcribe as OpenAI's clients do",
@@ -45,23 +52,23 @@ const TRANSCRIBE = operation({
   // `not_found`: an unknown model.
   errors: ["not_found", ...RECORDING_ERRORS, "too_many_queued"],
   responses: { 200: "The transcript." },
-  alternatives: {
-    "text/plain": "`text`, `srt` and `vtt`.",
-    "text/event-stream": "With `stream`: `transcript.text.delta` and `transcript.text.done`.",
-  },
+  alternatives: OTHER_ANSWERS,
 });
 
-/** The path exists so that clients learn why. */
+/** The path exists also where translation is switched off, so that clients learn why. */
 const TRANSLATE = operation({
   id: "openaiTranslate",
-  isHidden: true,
-  summary: "Not available: translation",
+  summary: "Translate to English as OpenAI's clients do",
+  description:
+    "As the transcription, with text in English. `language` is the one that is spoken. Only with `capabilities.translation`, and models that can.",
   tag: "OpenAI",
   scope: "transcriptions:write",
   errorShape: "openai",
+  acceptsIdempotencyKey: true,
   multipart: OpenAiForm,
-  errors: ["capability_unavailable"],
-  responses: {},
+  errors: ["not_found", ...RECORDING_ERRORS, "too_many_queued"],
+  responses: { 200: "The translation." },
+  alternatives: OTHER_ANSWERS,
 });
 
 const LIST_MODELS = operation({
@@ -96,32 +103,39 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver) {
   };
   const names = createModelNames(deps.models, openai.model_aliases);
 
+  function recognize(caller: Caller, request: Request, task: Task): Promise<Response> {
+    const key = idempotencyKeyOf(request);
+    const own = ownFields(deps.config);
+    const bounds = own.has(METADATA_FIELD) ? { ...form, maxFieldBytes: MAX_JSON_BYTES } : form;
+    return receive(request, caller, bounds, async (received, path, attendance) => {
+      const openaiConfig = openaiFor(deps, caller);
+      const wanted =
+        task === "translate"
+          ? translated(wantedOf(received, openaiConfig, names, undefined, own))
+          : wantedOf(received, openaiConfig, names, wordTimesOf(deps), own);
+      const order = orderOf(deps, received, path, wanted);
+      const admitted = await deps.synchronous.admit(caller, { ...order, key }, attendance);
+      const response = await respond(deps, caller, wanted, admitted, attendance);
+      response.headers.set("x-transcription-id", admitted.id);
+      if (wanted.ignored.length > 0) response.headers.set("x-ignored-parameters", wanted.ignored.join(", "));
+      return response;
+    });
+  }
+
   return defineKeyedRoutes("openai")
     .post(
       `${OPENAI_PREFIX}/audio/transcriptions`,
-      async ({ caller, request }) => {
-        const key = idempotencyKeyOf(request);
-        const own = ownFields(deps.config);
-        const bounds = own.has(METADATA_FIELD) ? { ...form, maxFieldBytes: MAX_JSON_BYTES } : form;
-        return receive(request, caller, bounds, async (received, path, attendance) => {
-          const wanted = wantedOf(received, openaiFor(deps, caller), names, wordTimesOf(deps), own);
-          const order = orderOf(deps, received, path, wanted);
-          const admitted = await deps.synchronous.admit(caller, { ...order, key }, attendance);
-          const response = await respond(deps, caller, wanted, admitted, attendance);
-          response.headers.set("x-transcription-id", admitted.id);
-          if (wanted.ignored.length > 0)
-            response.headers.set("x-ignored-parameters", wanted.ignored.join(", "));
-          return response;
-        });
-      },
+      async ({ caller, request }) => recognize(caller, request, "transcribe"),
       { response: { 200: OpenAiTranscription }, ...TRANSCRIBE },
     )
     .post(
       `${OPENAI_PREFIX}/audio/translations`,
-      (): never => {
-        throw new AppError("capability_unavailable", { message: "Translation is not available." });
+      async ({ caller, request }) => {
+        if (!isSwitchedOn(deps.config, "task.translate"))
+          throw new AppError("capability_unavailable", { message: "Translation is not available." });
+        return recognize(caller, request, "translate");
       },
-      TRANSLATE,
+      { response: { 200: OpenAiTranscription }, ...TRANSLATE },
     )
     .get(
       `${OPENAI_PREFIX}/models`,
@@ -137,6 +151,12 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver) {
       { response: { 200: OpenAiModel }, ...GET_MODEL },
     );
 }
+
+/** What is wanted, with its text in English. */
+const translated = (wanted: Wanted): Wanted => ({
+  ...wanted,
+  request: { ...wanted.request, task: "translate" },
+});
 
 /** The settings for a caller, whose project may have a default language of its own. */
 function openaiFor({ config: { openai }, database }: HttpDeps, { projectId }: Caller): Config["openai"] {

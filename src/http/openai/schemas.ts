@@ -1,4 +1,5 @@
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
+import { TASKS } from "../../domain/transcription.ts";
 import { oneOf } from "../wire/schemas.ts";
 
 /**
@@ -177,8 +178,10 @@ export type OpenAiWord = Static<typeof OpenAiWord>;
 export const OpenAiTranscription = closed(
   {
     text: Type.String({ description: "The full transcript." }),
-    task: Type.Optional(Type.Literal("transcribe")),
-    language: Type.Optional(Type.String({ description: "English name of the language, in lower case." })),
+    task: Type.Optional(oneOf(TASKS)),
+    language: Type.Optional(
+      Type.String({ description: "English name of the text's language, in lower case." }),
+    ),
     duration: Type.Optional(Type.Number({ description: "Length of the recording, seconds." })),
     segments: Type.Optional(
       Type.Union([Type.Array(OpenAiSegment), Type.Array(OpenAiDiarizedSegment)], {

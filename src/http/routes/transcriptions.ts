@@ -242,6 +242,7 @@ function toTranscription(
     state: row.state,
     request: {
       language: row.language,
+      ...(row.task === null ? {} : { task: row.task }),
       mode: row.mode,
       timestamps: row.timestamps,
       diarization: row.diarization,

@@ -8,6 +8,7 @@ import {
   MODES,
   NUMERALS,
   SUBMISSIONS,
+  TASKS,
   TIMESTAMPS,
   TRANSCRIPTION_STATES,
 } from "../../domain/transcription.ts";
@@ -439,6 +440,7 @@ export const AdminTranscription = closed({
   version: text,
   state: oneOf(TRANSCRIPTION_STATES),
   language: text,
+  task: oneOf(TASKS),
   mode: oneOf(MODES),
   timestamps: oneOf(TIMESTAMPS),
   numerals: oneOf(NUMERALS),

@@ -11,6 +11,7 @@ import {
   Diarization,
   METADATA_FIELD,
   Metadata as MetadataSchema,
+  TASK_FIELD,
   type TranscriptionCreate,
   WRITTEN_FORM_FIELDS,
 } from "./schemas.ts";
@@ -20,10 +21,11 @@ export function withheldFields({ capabilities }: Config): readonly string[] {
   return [
     ...(capabilities.written_form ? [] : WRITTEN_FORM_FIELDS),
     ...(capabilities.metadata ? [] : [METADATA_FIELD]),
+    ...(capabilities.translation ? [] : [TASK_FIELD]),
   ];
 }
 
-/** Returns those fields of requests that the config switches on. */
+/** Returns those fields of requests that the config switches on, and that OpenAI's clients may send, too. */
 export function ownFields(config: Config): ReadonlySet<string> {
   const withheld = withheldFields(config);
   return new Set([...WRITTEN_FORM_FIELDS, METADATA_FIELD].filter((name) => !withheld.includes(name)));
@@ -135,6 +137,7 @@ function withDefaults(
 ): TranscriptionRequest {
   return {
     language: values.language,
+    ...(values.task === "translate" ? { task: values.task } : {}),
     mode: values.mode ?? "native",
     timestamps: values.timestamps ?? "segment",
     channelMode: values.channel_mode ?? "mix",

@@ -1,5 +1,5 @@
-import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { CAPABILITIES } from "../../domain/capability.ts";
+import { type Static, type TOptional, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { CAPABILITIES, EXTENSION_CAPABILITIES } from "../../domain/capability.ts";
 import { ERROR_CODES } from "../../domain/errors.ts";
 import { RESULT_COPY_FORMATS, RESULT_COPY_STATES, SOURCE_STATES } from "../../domain/intake.ts";
 import { MAX_METADATA_KEYS, MAX_METADATA_VALUE, METADATA_NAME_PATTERN } from "../../domain/metadata.ts";
@@ -11,6 +11,7 @@ import {
   MAX_SPEAKERS,
   MODES,
   NUMERALS,
+  TASKS,
   TIMESTAMPS,
   TRANSCRIPTION_STATES,
 } from "../../domain/transcription.ts";
@@ -125,6 +126,13 @@ export const Numerals = oneOf(NUMERALS, {
   description:
     "`spoken`: numbers as they were said; `written`: numbers, money, dates and times in figures. Only with `capabilities.written_form`.",
 });
+export const Task = oneOf(TASKS, {
+  title: "Task",
+  examples: ["translate"],
+  default: "transcribe",
+  description:
+    "`transcribe`: text in the language that is spoken; `translate`: text in English. Only with `capabilities.translation`.",
+});
 const script = Type.String({
   minLength: 1,
   maxLength: 16,
@@ -136,6 +144,7 @@ const script = Type.String({
 export const WRITTEN_FORM_FIELDS = ["numerals", "script"] as const;
 export const ADDRESS_FIELDS = ["audio.source_url", "results_to"] as const;
 export const METADATA_FIELD = "metadata";
+export const TASK_FIELD = "task";
 export const Metadata = Type.Record(
   Type.String({ pattern: METADATA_NAME_PATTERN }),
   Type.String({ maxLength: MAX_METADATA_VALUE }),
@@ -193,6 +202,7 @@ export const TranscriptionCreate = closed(
       { description: "`upload_id`, or with `intake.url` in the config `source_url` instead." },
     ),
     language,
+    task: Type.Optional(Task),
     mode: Type.Optional(Mode),
     timestamps: Type.Optional(Timestamps),
     diarization: Type.Optional(Diarization),
@@ -266,6 +276,7 @@ export const AudioForm = closed(
       describedFormat: "binary",
     }),
     language,
+    task: Type.Optional(Task),
     mode: Type.Optional(Mode),
     timestamps: Type.Optional(Timestamps),
     diarization: Type.Optional(DiarizationField),
@@ -300,6 +311,7 @@ export const Transcription = closed(
     state: oneOf(TRANSCRIPTION_STATES),
     request: closed({
       language: Type.String(),
+      task: Type.Optional(oneOf(["translate"])),
       mode: oneOf(MODES),
       timestamps: oneOf(TIMESTAMPS),
       diarization: Type.Optional(Type.Boolean()),
@@ -526,6 +538,7 @@ export const TranscriptionResult = closed(
     model: modelId,
     version: Type.String(),
     status: oneOf(["completed", "partial"]),
+    task: Type.Optional(oneOf(["translate"])),
     mode: oneOf(MODES),
     metadata: Type.Optional(Metadata),
     duration_seconds: seconds("Length of the recording."),
@@ -816,6 +829,8 @@ export type Upload = Static<typeof Upload>;
 
 // —— Models (docs/interface.md section 2.5, docs/decisions/models.md) ——
 
+const capabilityStatus = oneOf(["available", "coming_soon"]);
+
 export const Model = closed(
   {
     id: modelId,
@@ -843,11 +858,19 @@ export const Model = closed(
     ),
     modes: Type.Array(oneOf(MODES)),
     capabilities: closed(
-      Object.fromEntries(CAPABILITIES.map((name) => [name, oneOf(["available", "coming_soon"])])) as Record<
-        (typeof CAPABILITIES)[number],
-        ReturnType<typeof oneOf<"available" | "coming_soon">>
-      >,
-      { description: "What is `coming_soon` is refused with `capability_unavailable`." },
+      {
+        ...(Object.fromEntries(CAPABILITIES.map((name) => [name, capabilityStatus])) as Record<
+          (typeof CAPABILITIES)[number],
+          typeof capabilityStatus
+        >),
+        ...(Object.fromEntries(
+          EXTENSION_CAPABILITIES.map((name) => [name, Type.Optional(capabilityStatus)]),
+        ) as Record<(typeof EXTENSION_CAPABILITIES)[number], TOptional<typeof capabilityStatus>>),
+      },
+      {
+        description:
+          "What is `coming_soon` is refused with `capability_unavailable`. `task.translate` is there where `capabilities.translation` is on.",
+      },
     ),
     diarization: closed(
       { method: oneOf(["acoustic", "neural"]) },

@@ -42,6 +42,8 @@ export type NativeParams = {
   logprobThreshold: number;
   noSpeechThreshold: number;
   initialPrompt: string;
+  /** The text is English, whatever is spoken. Only multilingual models. */
+  translates: boolean;
   suppressNonSpeech: boolean;
   timestamps: boolean;
   maxTokens: number;

@@ -10,6 +10,20 @@ const MODEL: InstalledModel = {
 };
 
 test.each([
+  [false, true, undefined],
+  [true, false, "coming_soon"],
+  [true, true, "available"],
+] as const)("translation: switched on %p, the model can translate %p: %s", (isOn, canTranslate, status) => {
+  const { capabilities } = describeModel(MODEL, {
+    config: testConfig({ capabilities: { translation: isOn } }),
+    family: { canTimeWords: () => true, canTranslate: () => canTranslate },
+    method: "acoustic",
+  });
+  expect(capabilities["task.translate"]).toBe(status as never);
+  expect(Object.keys(capabilities).includes("task.translate")).toBe(isOn);
+});
+
+test.each([
   [false, false, "coming_soon"],
   [false, true, "coming_soon"],
   [true, false, "coming_soon"],

@@ -1,9 +1,11 @@
 import type { Config } from "../../config/schema.ts";
 import {
+  type AnnouncedCapability,
   CAPABILITIES,
-  type Capability,
   type CapabilityStatus,
   COMING_SOON,
+  EXTENSION_CAPABILITIES,
+  type ExtensionCapability,
   SWITCHED_CAPABILITIES,
   type SwitchedCapability,
 } from "../../domain/capability.ts";
@@ -15,13 +17,17 @@ import type { ModelFamily } from "../../families/contract.ts";
 export type ModelDescription = {
   /** Modes that at least one of its languages has, in the order of `MODES`. */
   modes: Mode[];
-  capabilities: Record<Capability, CapabilityStatus>;
+  capabilities: Capabilities;
   diarization: { method: DiarizationMethod };
   limits: {
     synchronous: { maxBytes: number; maxDurationSeconds: number; timeoutSeconds: number };
     asynchronous: { maxBytes: number; maxDurationSeconds: number; maxChannels: number };
   };
 };
+
+/** The status of each capability. An extension is absent where the config does not switch it on. */
+type Capabilities = Record<AnnouncedCapability, CapabilityStatus> &
+  Partial<Record<ExtensionCapability, CapabilityStatus>>;
 
 /** How speakers are distinguished: with nets, or by the built-in acoustic method. */
 export type DiarizationMethod = "acoustic" | "neural";
@@ -35,7 +41,7 @@ export function isSwitchedOn(config: Pick<Config, "capabilities">, name: Switche
 type Surroundings = {
   config: Pick<Config, "limits" | "capabilities">;
   /** The family of the model. */
-  family: Pick<ModelFamily, "canTimeWords">;
+  family: Pick<ModelFamily, "canTimeWords" | "canTranslate">;
   /** The method that distinguishes speakers now. */
   method: DiarizationMethod;
 };
@@ -67,15 +73,19 @@ function capabilitiesOf(
   model: InstalledModel,
   modes: readonly Mode[],
   { config, family }: Surroundings,
-): ModelDescription["capabilities"] {
-  const comingSoon = new Set<Capability>(COMING_SOON);
+): Capabilities {
+  const comingSoon = new Set<keyof Capabilities>(COMING_SOON);
   for (const mode of MODES) if (!modes.includes(mode)) comingSoon.add(`mode.${mode}`);
   if (config.limits.max_channels < 2) comingSoon.add("channel_mode.separate");
   if (!isSwitchedOn(config, "timestamps.word") || !family.canTimeWords(model)) {
     comingSoon.add("timestamps.word");
   }
-  const status = (name: Capability): CapabilityStatus => (comingSoon.has(name) ? "coming_soon" : "available");
+  const extensions = EXTENSION_CAPABILITIES.filter((name) => isSwitchedOn(config, name));
+  if (extensions.includes("task.translate") && !family.canTranslate?.(model))
+    comingSoon.add("task.translate");
+  const status = (name: keyof Capabilities): CapabilityStatus =>
+    comingSoon.has(name) ? "coming_soon" : "available";
   return Object.fromEntries(
-    CAPABILITIES.map((name) => [name, status(name)]),
-  ) as ModelDescription["capabilities"];
+    [...CAPABILITIES, ...extensions].map((name) => [name, status(name)]),
+  ) as Capabilities;
 }

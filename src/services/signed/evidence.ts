@@ -72,6 +72,8 @@ const EVIDENCE = Type.Object({
   }),
   request: Type.Object({
     language: Text,
+    /** Left out: the text is in the language that is spoken. */
+    task: Type.Optional(oneOf(["translate"])),
     mode: oneOf(MODES),
     timestamps: oneOf(TIMESTAMPS),
     channel_mode: oneOf(CHANNEL_MODES),

@@ -113,7 +113,7 @@ export function hashRequest({
 }: RequestIdentity): string {
   const { language, mode, timestamps, channelMode, diarization } = request;
   const speakers = diarization ? [diarization.minSpeakers ?? null, diarization.maxSpeakers ?? null] : null;
-  const { numerals, script } = request;
+  const { numerals, script, task } = request;
   // Requests without them keep the hash that earlier versions stored.
   const form = numerals === undefined && script === undefined ? [] : [numerals ?? null, script ?? null];
   const metadata = request.metadata === undefined ? [] : [{ metadata: sortedMetadata(request.metadata) }];
@@ -122,6 +122,7 @@ export function hashRequest({
     ...form,
     ...metadata,
     ...(resultsTo ? [resultsTo.target, resultsTo.formats] : []),
+    ...(task === undefined ? [] : [{ task }]),
   ];
   return `${sha256Hex(JSON.stringify(values))} ${model.id} ${isModelNamed ? "named" : "default"}`;
 }
@@ -143,7 +144,8 @@ export function isSameRequest(left: string, right: string): boolean {
  * @param deps the config says which capabilities are switched on
  * @returns the request's model
  * @throws AppError `capability_unavailable`, `invalid_request` (detail `model`), `capacity_unavailable` without a
- *   default model, `unsupported_language`, `unsupported_mode`, `invalid_request` (detail `numerals` or `script`)
+ *   default model, `unsupported_language`, `unsupported_mode`, `invalid_request` (detail `timestamps`, `numerals` or
+ *   `script`)
  */
 export function checkRequest(
   { models, config }: Pick<AcceptanceDeps, "models" | "config">,
@@ -154,12 +156,15 @@ export function checkRequest(
   const isWordTimed = request.timestamps === "word";
   // What nothing can do here is refused before the model is looked at.
   if (isWordTimed && !isSwitchedOn(config, "timestamps.word")) throw unavailable("timestamps.word");
+  const isTranslated = request.task === "translate";
+  if (isTranslated && !isSwitchedOn(config, "task.translate")) throw unavailable("task.translate");
   const model = models.resolve(modelId, request.language);
   const { capabilities } = models.describe(model);
   const asked: [Capability, boolean][] = [
     ["timestamps.word", isWordTimed],
     ["diarization", request.diarization !== undefined],
     ["channel_mode.separate", request.channelMode === "separate"],
+    ["task.translate", isTranslated],
   ];
   for (const [name, isAsked] of asked) {
     if (isAsked && capabilities[name] !== "available")
@@ -168,8 +173,24 @@ export function checkRequest(
   const language = model.languages.find(({ code }) => code === request.language);
   if (!language) throw models.unsupportedLanguage(model, request.language);
   if (!language.modes.includes(request.mode)) throw new AppError("unsupported_mode", { detail: "mode" });
+  if (isTranslated) checkTranslation(request);
   checkWrittenForm(request);
   return model;
+}
+
+/** Refuses what a translation cannot have. @throws AppError `unsupported_mode`, `invalid_request` */
+function checkTranslation({ mode, timestamps }: TranscriptionRequest): void {
+  if (mode === "codemix")
+    throw new AppError("unsupported_mode", {
+      detail: "mode",
+      message: "A translation is in English; its mode is native or verbatim.",
+    });
+  if (timestamps === "word")
+    throw new AppError("invalid_request", {
+      detail: "timestamps",
+      message:
+        "The words of a translation were not spoken, so they have no times; timestamps is segment or none.",
+    });
 }
 
 const unavailable = (detail: Capability, message?: string) =>
@@ -314,6 +335,7 @@ function insertAddresses(tx: Store, row: TranscriptionRow, { source, resultsTo }
 function requestColumns(request: TranscriptionRequest) {
   return {
     language: request.language,
+    task: request.task ?? null,
     mode: request.mode,
     timestamps: request.timestamps,
     diarization: request.diarization !== undefined,
@@ -328,14 +350,15 @@ function requestColumns(request: TranscriptionRequest) {
 
 /** Returns the request that a row was accepted with. */
 export function requestOf(row: TranscriptionRow): TranscriptionRequest {
-  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers, numerals, script, metadata } =
-    row;
+  const { language, task, mode, timestamps, channelMode, minSpeakers, maxSpeakers } = row;
+  const { numerals, script, metadata } = row;
   const diarization = {
     ...(minSpeakers === null ? {} : { minSpeakers }),
     ...(maxSpeakers === null ? {} : { maxSpeakers }),
   };
   return {
     ...{ language, mode, timestamps, channelMode },
+    ...(task === null ? {} : { task }),
     ...(row.diarization ? { diarization } : {}),
     ...(numerals === null ? {} : { numerals }),
     ...(script === null ? {} : { script }),

@@ -23,6 +23,7 @@ import writtenForm from "./0024_written_form.sql" with { type: "text" };
 import metadata from "./0025_metadata.sql" with { type: "text" };
 import watchedFiles from "./0026_watched_files.sql" with { type: "text" };
 import fetches from "./0027_fetches.sql" with { type: "text" };
+import translation from "./0028_translation.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0025_metadata", sql: metadata },
   { name: "0026_watched_files", sql: watchedFiles },
   { name: "0027_fetches", sql: fetches },
+  { name: "0028_translation", sql: translation },
 ];

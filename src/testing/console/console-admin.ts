@@ -251,6 +251,7 @@ const TRANSCRIPTIONS: AdminTranscriptionList = {
     ...{ language: "hi", mode: "native" as const, diarization: false, channel_mode: "mix" as const },
     ...{
       timestamps: "segment" as const,
+      task: "transcribe" as const,
       numerals: "spoken" as const,
       script: "native",
       reserved_paise: 1_420,

@@ -31,6 +31,8 @@ export type TestAppOptions = {
   watch?: (config: Config) => Config;
   /** Whether the model can time words. Default: as the demonstration model. */
   canTimeWords?: boolean;
+  /** Whether the model can translate. Default: as the demonstration model. */
+  canTranslate?: boolean;
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
@@ -78,7 +80,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const baseUrl = () => (server ? `http://127.0.0.1:${server.port}` : IN_PROCESS_URL);
   const app: App = await openApp({
     ...{ config, log: options.log ?? silentLog, clock, engine, baseUrl },
-    embeddedModel: await scriptedModel(directory, options.canTimeWords),
+    embeddedModel: await scriptedModel(directory, options),
   });
   app.start();
   if (options.listens) {
@@ -156,12 +158,19 @@ async function describedBy(handle: App["handle"]) {
   return createDescriptionCheck((await response.json()) as Described);
 }
 
-async function scriptedModel(directory: string, canTimeWords?: boolean): Promise<InstalledModel> {
+async function scriptedModel(
+  directory: string,
+  { canTimeWords, canTranslate }: Pick<TestAppOptions, "canTimeWords" | "canTranslate">,
+): Promise<InstalledModel> {
   const model = (await extractCarriedModels(directory)).models.at(-1);
   if (!model) throw new Error("there is no demonstration model");
   const decoding = { ...model.decoding, maxChunkMs: CHUNK_MS };
   // Before the first chunk, the speed is guessed from the size. Here that is the guess for a large model.
   const scripted = { ...model, bytes: 1e9, decoding };
+  if (canTranslate !== undefined) {
+    const tuning = { ...decoding.tuning, whisper: { ...decoding.tuning?.whisper, translates: canTranslate } };
+    return { ...scripted, decoding: { ...decoding, tuning } };
+  }
   if (canTimeWords === undefined) return scripted;
   // All CTC models can. A Whisper model cannot where its manifest says that no head follows the sound.
   if (canTimeWords) return { ...scripted, family: "nemo_ctc" };

@@ -29,6 +29,8 @@ export type Script = {
   channels?: number;
   /** The recognized text of each chunk. Empty or absent: the recording is silent. */
   text?: string;
+  /** The same in English, which requests get that ask for a translation. */
+  english?: string;
   /** `refuse`: decoding for transcription fails. `crash`: the recognition of each chunk fails. */
   trouble?: "refuse" | "crash";
   /** Length when it is decoded for transcription, where it differs from the verified length. */
@@ -109,7 +111,8 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     const heard = await interference.chunk?.({ ...job, audio, startMs }, signal);
     const script = scriptOf(audio.pcmPath);
     if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
-    const text = heard ?? script?.text ?? "";
+    const own = job.settings.translates ? script?.english : script?.text;
+    const text = heard ?? own ?? "";
     return { segments: text === "" ? [] : [segmentOf(text, job.settings, audio)], workMs: 1 };
   }
 

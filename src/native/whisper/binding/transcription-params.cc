@@ -34,6 +34,15 @@ std::string LanguageParam(const Napi::Object& object, whisper_context* context) 
     return language;
 }
 
+/** English models have no token for the task. */
+bool TranslatesParam(const Napi::Object& object, whisper_context* context) {
+    const bool translates = FlagParam(object, "translates");
+    if (translates && whisper_is_multilingual(context) == 0) {
+        throw Napi::RangeError::New(object.Env(), "an English model cannot translate");
+    }
+    return translates;
+}
+
 std::vector<int32_t> NumbersParam(const Napi::Object& object, const char* name) {
     Napi::Value value = object.Get(name);
     if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
@@ -92,6 +101,7 @@ TranscriptionParams ReadParams(const Napi::Object& object, whisper_context* cont
     params.logprob_threshold = static_cast<float>(NumberParam(object, "logprobThreshold", -100, 0));
     params.no_speech_threshold = static_cast<float>(NumberParam(object, "noSpeechThreshold", 0, 1));
     params.initial_prompt = TextParam(object, "initialPrompt", kMaxPromptBytes);
+    params.translates = TranslatesParam(object, context);
     params.suppress_non_speech = FlagParam(object, "suppressNonSpeech");
     params.timestamps = FlagParam(object, "timestamps");
     params.max_tokens = IntegerParam(object, "maxTokens", 0, kMaxTextTokens);

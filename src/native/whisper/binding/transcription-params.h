@@ -27,6 +27,7 @@ struct TranscriptionParams {
     float                logprob_threshold;
     float                no_speech_threshold;
     std::string          initial_prompt;
+    bool                 translates;
     bool                 suppress_non_speech;
     bool                 timestamps;
     int                  max_tokens;

@@ -137,7 +137,7 @@ class Transcription : public PromiseWorker {
             params.beam_search ? WHISPER_SAMPLING_BEAM_SEARCH : WHISPER_SAMPLING_GREEDY);
         // A member of a group sets the threads of each graph itself. All else is little work.
         full.n_threads = params.IsShared() ? 1 : params.threads;
-        full.translate = false;
+        full.translate = params.translates;
         full.no_context = true;
         full.no_timestamps = !params.timestamps;
         full.single_segment = false;
