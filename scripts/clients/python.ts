@@ -49,14 +49,23 @@ function fieldOf({ name, type, description }: ModelField): string[] {
 
 /** Writes an object with fields that are no names of Python. */
 function functionalObjectOf(name: string, description: string, fields: readonly ModelField[]): string {
-  const isTotal = fields.every(isNeeded);
-  if (!isTotal && fields.some(isNeeded)) throw new Error(`${name} has optional fields that are no names`);
+  const [required, optional] = [fields.filter(isNeeded), fields.filter((field) => !isNeeded(field))];
+  const doc = description === "" ? "" : `\n${docstring(description, "")}`;
+  if (required.length === 0) return `${functionalText(name, optional, false)}${doc}`;
+  if (optional.length === 0) return `${functionalText(name, required, true)}${doc}`;
+  return [
+    functionalText(`_${name}Required`, required, true),
+    functionalText(`_${name}Optional`, optional, false),
+    classText(name, `_${name}Required, _${name}Optional`, [docstring(description || name, "    ")]),
+  ].join("\n\n\n");
+}
+
+function functionalText(name: string, fields: readonly ModelField[], isTotal: boolean): string {
   const lines = fields.map(
     (field) =>
       `        ${JSON.stringify(field.name)}: ${JSON.stringify(typeOf(field.type).replaceAll('"', "'"))},`,
   );
-  const doc = description === "" ? "" : `\n${docstring(description, "")}`;
-  return `${name} = TypedDict(\n    "${name}",\n    {\n${lines.join("\n")}\n    },\n    total=${isTotal ? "True" : "False"},\n)${doc}`;
+  return `${name} = TypedDict(\n    "${name}",\n    {\n${lines.join("\n")}\n    },\n    total=${isTotal ? "True" : "False"},\n)`;
 }
 
 /** @param named writes the name of a type */

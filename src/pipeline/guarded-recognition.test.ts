@@ -57,7 +57,8 @@ describe("guarded recognition", () => {
 
   test("a translation is judged as English: its own letters are right, those that were spoken are not", async () => {
     const request = { language: "hi", mode: "native", channelMode: "mix", task: "translate" } as const;
-    const english = "this is an ordinary sentence, and it is long enough to fill all of the ten seconds even of slow speech";
+    const english =
+      "this is an ordinary sentence, and it is long enough to fill all of the ten seconds even of slow speech";
     const right = scripted([segment(english)]);
     const good = await recognizeGuarded({ ...task(), request }, TEN_SECONDS, right.decode);
     expect(good.segments.map(({ text, language }) => [text, language])).toEqual([[english, "en"]]);

@@ -20,6 +20,7 @@ class _AudioFormRequired(TypedDict):
 class AudioForm(_AudioFormRequired, total=False):
     """Fields of the form. Limits of the file are published by GET /v1/models."""
 
+    task: Task
     mode: Mode
     timestamps: Timestamps
     diarization: DiarizationField
@@ -128,7 +129,7 @@ class _ModelRequired(TypedDict):
     languages: List[ModelLanguagesItem]
     modes: List[Literal["native", "codemix", "verbatim"]]
     capabilities: ModelCapabilities
-    """What is `coming_soon` is refused with `capability_unavailable`."""
+    """What is `coming_soon` is refused with `capability_unavailable`. `task.translate` is there where `capabilities.translation` is on."""
     diarization: ModelDiarization
     """How speakers are distinguished: by the built-in acoustic method, or with installed weights."""
     limits: ModelLimits
@@ -142,8 +143,8 @@ class Model(_ModelRequired, total=False):
     """What to know before using it."""
 
 
-ModelCapabilities = TypedDict(
-    "ModelCapabilities",
+_ModelCapabilitiesRequired = TypedDict(
+    "_ModelCapabilitiesRequired",
     {
         "mode.native": "Literal['available', 'coming_soon']",
         "mode.codemix": "Literal['available', 'coming_soon']",
@@ -156,7 +157,19 @@ ModelCapabilities = TypedDict(
     },
     total=True,
 )
-"""What is `coming_soon` is refused with `capability_unavailable`."""
+
+
+_ModelCapabilitiesOptional = TypedDict(
+    "_ModelCapabilitiesOptional",
+    {
+        "task.translate": "Literal['available', 'coming_soon']",
+    },
+    total=False,
+)
+
+
+class ModelCapabilities(_ModelCapabilitiesRequired, _ModelCapabilitiesOptional):
+    """What is `coming_soon` is refused with `capability_unavailable`. `task.translate` is there where `capabilities.translation` is on."""
 
 
 class ModelDiarization(TypedDict):
@@ -298,6 +311,7 @@ class _TranscriptionCreateRequired(TypedDict):
 class TranscriptionCreate(_TranscriptionCreateRequired, total=False):
     """What to transcribe, and how."""
 
+    task: Task
     mode: Mode
     timestamps: Timestamps
     diarization: Diarization
@@ -359,6 +373,7 @@ class _TranscriptionRequestRequired(TypedDict):
 
 
 class TranscriptionRequest(_TranscriptionRequestRequired, total=False):
+    task: Literal["translate"]
     diarization: bool
     numerals: Literal["spoken", "written"]
     script: str
@@ -389,6 +404,7 @@ class _TranscriptionResultRequired(TypedDict):
 class TranscriptionResult(_TranscriptionResultRequired, total=False):
     """The outcome of a completed or partial transcription."""
 
+    task: Literal["translate"]
     metadata: Metadata
     gaps: List[Gap]
     """What is missing; present with status `partial`."""
@@ -754,6 +770,10 @@ Mode = Literal["native", "codemix", "verbatim"]
 
 Numerals = Literal["spoken", "written"]
 """`spoken`: numbers as they were said; `written`: numbers, money, dates and times in figures. Only with `capabilities.written_form`."""
+
+
+Task = Literal["transcribe", "translate"]
+"""`transcribe`: text in the language that is spoken; `translate`: text in English. Only with `capabilities.translation`."""
 
 
 Timestamps = Literal["none", "segment", "word"]

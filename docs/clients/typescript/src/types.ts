@@ -9,6 +9,7 @@ export type AudioForm = {
   file: Blob;
   /** A code that the model lists in GET /v1/models. `auto` is announced and refused. */
   language: string;
+  task?: Task | undefined;
   mode?: Mode | undefined;
   timestamps?: Timestamps | undefined;
   diarization?: DiarizationField | undefined;
@@ -124,7 +125,7 @@ export type Model = {
   default_languages: Array<string>;
   languages: Array<ModelLanguagesItem>;
   modes: Array<"native" | "codemix" | "verbatim">;
-  /** What is `coming_soon` is refused with `capability_unavailable`. */
+  /** What is `coming_soon` is refused with `capability_unavailable`. `task.translate` is there where `capabilities.translation` is on. */
   capabilities: ModelCapabilities;
   /** How speakers are distinguished: by the built-in acoustic method, or with installed weights. */
   diarization: ModelDiarization;
@@ -134,7 +135,7 @@ export type Model = {
   notice?: string;
 };
 
-/** What is `coming_soon` is refused with `capability_unavailable`. */
+/** What is `coming_soon` is refused with `capability_unavailable`. `task.translate` is there where `capabilities.translation` is on. */
 export type ModelCapabilities = {
   "mode.native": "available" | "coming_soon";
   "mode.codemix": "available" | "coming_soon";
@@ -144,6 +145,7 @@ export type ModelCapabilities = {
   "language.auto": "available" | "coming_soon";
   diarization: "available" | "coming_soon";
   "channel_mode.separate": "available" | "coming_soon";
+  "task.translate"?: "available" | "coming_soon";
 };
 
 /** How speakers are distinguished: by the built-in acoustic method, or with installed weights. */
@@ -230,6 +232,9 @@ export type Segment = {
   native_text?: string;
 };
 
+/** `transcribe`: text in the language that is spoken; `translate`: text in English. Only with `capabilities.translation`. */
+export type Task = "transcribe" | "translate";
+
 /** Whether segments carry times. `word`: words, too; refused unless GET /v1/models says that `timestamps.word` is `available`. */
 export type Timestamps = "none" | "segment" | "word";
 
@@ -272,6 +277,7 @@ export type TranscriptionCreate = {
   audio: TranscriptionCreateAudio;
   /** A code that the model lists in GET /v1/models. `auto` is announced and refused. */
   language: string;
+  task?: Task | undefined;
   mode?: Mode | undefined;
   timestamps?: Timestamps | undefined;
   diarization?: Diarization | undefined;
@@ -320,6 +326,7 @@ export type TranscriptionList = {
 
 export type TranscriptionRequest = {
   language: string;
+  task?: "translate";
   mode: "native" | "codemix" | "verbatim";
   timestamps: "none" | "segment" | "word";
   diarization?: boolean;
@@ -337,6 +344,7 @@ export type TranscriptionResult = {
   model: string;
   version: string;
   status: "completed" | "partial";
+  task?: "translate";
   mode: "native" | "codemix" | "verbatim";
   metadata?: Metadata;
   /** Length of the recording. Seconds, at most three decimals. */
