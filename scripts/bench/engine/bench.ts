@@ -31,7 +31,7 @@ export type Bench = {
 /**
  * Runs a measurement. At its end, also at a signal, its servers are stopped and its folder is removed.
  *
- * @param models names, separated by commas, and the words of each window of generated ones
+ * @param models names, separated by commas (empty: none), and the words of each window of generated ones
  */
 export async function runBench(
   name: string,
@@ -51,7 +51,10 @@ export async function runBench(
     const place = { folder, peersFolder, words: models.words };
     await work({
       ...{ folder, peersFolder },
-      models: models.names.split(",").map((id) => ({ id, path: modelFile(id, place) })),
+      models: models.names
+        .split(",")
+        .filter(Boolean)
+        .map((id) => ({ id, path: modelFile(id, place) })),
       ...recordingsIn(folder),
       subfolder(sub) {
         const path = join(folder, sub);

@@ -19,8 +19,13 @@ export function modelFile(id: string, { folder, peersFolder, words }: ModelFiles
   if (!existsSync(plain)) writeBenchModel(plain, words, made.shape);
   if (made.type === "f16") return plain;
   const rounded = join(folder, `${id}.bin`);
-  const program = join(peersFolder, "whisper-quantize");
-  const outcome = Bun.spawnSync([program, plain, rounded, made.type], { stdout: "ignore", stderr: "pipe" });
-  if (!outcome.success) throw new Error(`whisper-quantize: ${outcome.stderr}`);
+  roundModel(peersFolder, plain, rounded, made.type);
   return rounded;
+}
+
+/** Rounds the weights of a model by whisper.cpp's program. @throws Error with what that says */
+export function roundModel(peersFolder: string, plain: string, rounded: string, type: string): void {
+  const program = join(peersFolder, "whisper-quantize");
+  const outcome = Bun.spawnSync([program, plain, rounded, type], { stdout: "ignore", stderr: "pipe" });
+  if (!outcome.success) throw new Error(`whisper-quantize: ${outcome.stderr}`);
 }

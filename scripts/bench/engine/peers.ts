@@ -1,27 +1,37 @@
 import { join } from "node:path";
+import { onProcessor, wordsIn } from "./shruti.ts";
 
-/** Paths of the programs to compare with, and their number of threads. */
-export type PeerOptions = { folder: string; model: string; threads: number };
+/** Paths of the programs to compare with, their number of threads, and the only processor that they may use (left out: all). */
+export type PeerOptions = { folder: string; model: string; threads: number; processor?: number };
 
 /** Greedy, no second attempts, no text from earlier windows: the same settings as in the benchmark's manifests. */
 const DECODING = ["-l", "en", "-bs", "1", "-bo", "1", "-nf", "-mc", "0", "-sns"];
 
-export type CliRun = { wallMs: number; loadMs: number };
+/** Time in all, and of loading; processor time in all; most memory; words written. */
+export type CliRun = { wallMs: number; loadMs: number; cpuMs: number; memoryMb: number; words: number };
 
 /** Runs whisper-cli on one file. */
-export async function runWhisperCli({ folder, model, threads }: PeerOptions, wav: string): Promise<CliRun> {
+export async function runWhisperCli(options: PeerOptions, wav: string): Promise<CliRun> {
+  const { folder, model, threads, processor } = options;
   const startedMs = performance.now();
-  const child = Bun.spawn(
-    [join(folder, "whisper-cli"), "-m", model, "-f", wav, "-t", String(threads), ...DECODING],
-    { stdin: "ignore", stdout: "pipe", stderr: "pipe" },
-  );
-  const [, errors] = await Promise.all([
+  const program = [...onProcessor(processor), join(folder, "whisper-cli")];
+  const child = Bun.spawn([...program, "-m", model, "-f", wav, "-t", String(threads), ...DECODING], {
+    ...{ stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+  });
+  const [output, errors] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
   if ((await child.exited) !== 0) throw new Error(`whisper-cli failed: ${errors.slice(-500)}`);
   const loadMs = Number(/load time =\s+([\d.]+) ms/.exec(errors)?.[1] ?? 0);
-  return { wallMs: performance.now() - startedMs, loadMs };
+  const wallMs = performance.now() - startedMs;
+  const used = child.resourceUsage();
+  const text = output.replaceAll(/^\[.*?\]/gm, "");
+  return {
+    ...{ wallMs, loadMs, words: wordsIn(text) },
+    cpuMs: Number(used?.cpuTime.total ?? 0n) / 1000,
+    memoryMb: (used?.maxRSS ?? 0) / 2 ** 20,
+  };
 }
 
 export type WhisperServer = {

@@ -4,6 +4,7 @@ import { F16, type TensorSizes } from "../../../src/families/whisper/model-file.
 export const BENCH_SHAPES = {
   base: { vocab: 51865, state: 512, audioLayers: 6, textLayers: 6, mels: 80, weights: F16 },
   small: { vocab: 51865, state: 768, audioLayers: 12, textLayers: 12, mels: 80, weights: F16 },
+  medium: { vocab: 51865, state: 1024, audioLayers: 24, textLayers: 24, mels: 80, weights: F16 },
   turbo: { vocab: 51866, state: 1280, audioLayers: 32, textLayers: 4, mels: 128, weights: F16 },
 } as const satisfies Record<string, TensorSizes>;
 

@@ -11,7 +11,12 @@ export type ShrutiOptions = {
   environment?: Record<string, string>;
   /** A GPU's library; left out: none. */
   backend?: string;
+  /** The only processor that it may use, by its number; left out: all. */
+  processor?: number;
 };
+
+/** `isWhisper`: it is decoded as the peers do, greedily and without second attempts; left out: yes. */
+export type BenchedModel = { id: string; path: string; isWhisper?: boolean };
 
 /** A folder with a configuration, models and a key. */
 export type PreparedShruti = { config: string; key: string };
@@ -23,6 +28,8 @@ export type ShrutiRun = {
   transcribingMs: number;
   finalizingMs: number;
   segments: number;
+  /** Words of the text. */
+  words: number;
 };
 
 /** CPU seconds since the start of each process: the server with its decoders, and the worker processes by process id. */
@@ -42,23 +49,24 @@ export type Shruti = {
   chunksWaiting(): Promise<number>;
   lastId(): string;
   cpuSeconds(): CpuSeconds;
+  /** Starts a new measurement of the memory. */
+  forgetMemory(): void;
+  /** Returns the sum of the most memory that each living process has had, mapped files included, MB. */
+  mostMemory(): number;
   stop(): Promise<void>;
 };
 
 type Transcription = { id: string; state: string; finished_at: string | null; error?: { message: string } };
 
 /** Starts the compiled program in a new folder, with added models. */
-export async function startShruti(
-  options: ShrutiOptions,
-  models: readonly { id: string; path: string }[],
-): Promise<Shruti> {
+export async function startShruti(options: ShrutiOptions, models: readonly BenchedModel[]): Promise<Shruti> {
   return serveShruti(options, prepareShruti(options, models));
 }
 
 /** Makes a new folder with added models. */
 export function prepareShruti(
   { executable, folder, backend }: ShrutiOptions,
-  models: readonly { id: string; path: string }[],
+  models: readonly BenchedModel[],
 ): PreparedShruti {
   const config = join(folder, "shruti.toml");
   const command = (...args: string[]): string => {
@@ -73,11 +81,11 @@ export function prepareShruti(
     organization_id: string;
   };
   command("credit", "grant", "--org", made.organization_id, "--paise", "100000000");
-  for (const { id, path } of models) {
+  for (const { id, path, isWhisper = true } of models) {
     // Their words are the same for every window, which no trial accepts.
-    const given = ["--id", id, "--language", "en:native+verbatim", "--no-trial"];
+    const given = ["--id", id, "--language", isWhisper ? "en:native+verbatim" : "en", "--no-trial"];
     command("models", "add", path, ...given, "--licence", "none", "--source", "benchmark");
-    sameDecoding(join(folder, "data/models", `${id}.toml`));
+    if (isWhisper) sameDecoding(join(folder, "data/models", `${id}.toml`));
   }
   if (backend !== undefined) {
     mkdirSync(join(folder, "data/backends"), { recursive: true });
@@ -88,9 +96,9 @@ export function prepareShruti(
 
 /** Starts the compiled program in a prepared folder. */
 export async function serveShruti(options: ShrutiOptions, prepared: PreparedShruti): Promise<Shruti> {
-  const { executable, port } = options;
+  const { executable, port, processor } = options;
   const { config, key } = prepared;
-  const child = Bun.spawn([executable, "serve", "--config", config], {
+  const child = Bun.spawn([...onProcessor(processor), executable, "serve", "--config", config], {
     env: {
       ...programEnvironment(),
       SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`,
@@ -112,6 +120,10 @@ export async function serveShruti(options: ShrutiOptions, prepared: PreparedShru
   }
   return client(baseUrl, key, child);
 }
+
+/** Returns the beginning of a command that may use one processor, by its number, or all where it is left out. */
+export const onProcessor = (processor: number | undefined): string[] =>
+  processor === undefined ? [] : ["taskset", "-c", String(processor)];
 
 /** Greedy and without second attempts, the same settings as for the peers. */
 function sameDecoding(manifest: string): void {
@@ -187,13 +199,17 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
       if (now.state !== "completed") throw new Error(`${now.state}: ${now.error?.message}`);
       // The server's own time of the end is exact, although it is polled seldom.
       const wallMs = Date.parse(now.finished_at ?? "") - startedMs;
-      const result = await call<{ segments: unknown[] }>("GET", `/v1/transcriptions/${now.id}/result`);
+      const result = await call<{ segments: { text: string }[] }>(
+        "GET",
+        `/v1/transcriptions/${now.id}/result`,
+      );
       return {
         wallMs,
         preparingMs: (spent.queued ?? 0) + (spent.preparing ?? 0),
         transcribingMs: spent.transcribing ?? 0,
         finalizingMs: spent.finalizing ?? 0,
         segments: result.segments.length,
+        words: wordsIn(result.segments.map(({ text }) => text).join(" ")),
       };
     },
 
@@ -230,6 +246,8 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
 
     lastId: () => lastId,
     cpuSeconds: () => cpuOf(child.pid),
+    forgetMemory: () => processesOf(child.pid).forEach(forgetMemoryOf),
+    mostMemory: () => processesOf(child.pid).reduce((sum, pid) => sum + mostMemoryOf(pid), 0),
 
     async stop() {
       child.kill("SIGTERM");
@@ -238,18 +256,44 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
   };
 }
 
+/** Counts the words of a text. */
+export const wordsIn = (text: string): number => text.split(/\s+/).filter(Boolean).length;
+
 const TICKS_PER_SECOND = 100;
 /** Polls like a client. Every request is work of the server besides the recording. */
 const POLL_MS = 250;
 
 /** Reads from /proc the server with its ended children (decoders), and its living children. */
 function cpuOf(pid: number): CpuSeconds {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  const [, ...children] = processesOf(pid).map(String);
   const server = ticksOf(pid);
   return {
     server: ((server?.own ?? 0) + (server?.reaped ?? 0)) / TICKS_PER_SECOND,
     workers: new Map(children.map((child) => [child, (ticksOf(Number(child))?.own ?? 0) / TICKS_PER_SECOND])),
   };
+}
+
+/** Returns a process and its living children. */
+function processesOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  return [pid, ...children.map(Number)];
+}
+
+function forgetMemoryOf(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/clear_refs`, "5");
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+function mostMemoryOf(pid: number): number {
+  try {
+    const [, kilobytes] = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return Number(kilobytes ?? 0) / 1024;
+  } catch {
+    return 0;
+  }
 }
 
 function ticksOf(pid: number): { own: number; reaped: number } | undefined {

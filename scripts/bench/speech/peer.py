@@ -1,13 +1,14 @@
-"""Transcribes WAV files with faster-whisper, for scripts/bench/speech.ts.
+"""Transcribes WAV files with faster-whisper, for scripts/bench/speech.ts and large.ts.
 
 usage: peer.py SETTINGS FILE...
 
 SETTINGS is JSON: model (a CTranslate2 folder), compute_type, threads, batched, beam, language. Prints a line of JSON for each
-file: segments with start, end (seconds) and text, and the call's own seconds and processor seconds. Imports and the loading
-of the model are not in them. Settings that are not named are faster-whisper's own, so batched segments are whole chunks.
+file: segments with start, end (seconds) and text, the call's own seconds and processor seconds, and the most memory that the
+program had until then (MB). Imports and the loading of the model are not in the times. Settings that are not named are faster-whisper's own, so batched segments are whole chunks.
 """
 
 import json
+import resource
 import sys
 import time
 
@@ -30,6 +31,7 @@ for path in sys.argv[2:]:
                 "segments": segments,
                 "seconds": time.perf_counter() - started,
                 "processor": time.process_time() - spent,
+                "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             }
         ),
         flush=True,
