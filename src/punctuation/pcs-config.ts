@@ -14,6 +14,8 @@ const MAX_LABEL_LENGTH = 32;
 const LEAST_LENGTH = 16;
 const MOST_LENGTH = 4_096;
 const NULL_LABEL = "<NULL>";
+/** Codes are printed on terminals. */
+const LANGUAGE = /^[A-Za-z0-9_-]+$/;
 
 /**
  * Reads `config.yaml` as the package `punctuators` publishes it.
@@ -36,6 +38,8 @@ export function readPcsConfig(text: string): PcsConfig {
   const labels = (name: string) =>
     textsOf(at(name), name).map((label) => (label === nothing ? undefined : label));
   const languages = textsOf(at("languages"), "languages");
+  if (!languages.every((code) => LANGUAGE.test(code)))
+    throw new Error("languages has something that is no code");
   return { languages, maxLength, preLabels: labels("pre_labels"), postLabels: labels("post_labels") };
 }
 

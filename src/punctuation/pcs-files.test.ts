@@ -43,6 +43,11 @@ describe("another layout is refused by name", () => {
     ],
     ["labels that are no texts", (text) => text.replace('"¿"', "1"), /pre_labels is not a list/],
     ["no languages", (text) => text.replace("languages", "codes"), /languages is not a list/],
+    [
+      "a language that no terminal should show",
+      (text) => text.replace('"bn"', '"\\e[31mbn"'),
+      /languages has something that is no code/,
+    ],
     ["no YAML", () => "a: [1\nb: }", /config.yaml: it is not valid YAML/],
     ["no settings", () => "12", /config.yaml: it has no settings/],
     ["a large file", () => `# ${"x".repeat(70_000)}`, /config.yaml: /],

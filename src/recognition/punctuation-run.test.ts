@@ -116,7 +116,7 @@ test("a model that cannot be used leaves the text as it was, with a warning", as
   }
 }, 60_000);
 
-test("a new model counts at once, and one that is gone is no failure", async () => {
+test("a new model counts at once, and a text without a removed model has no warning", async () => {
   const engine = async ({ model, words }: PunctuateJob) => {
     if (model.modelPath === MODEL.modelPath) throw new EngineError("unusable_model", "there is no such file");
     return { marks: words.map(() => ({ after: "." })) };

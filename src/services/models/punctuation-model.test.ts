@@ -91,6 +91,8 @@ test.each(["", "{", "{}", '{"folder":"../..","sha256":{}}'])(
     writeFileSync(join(home(), "card.json"), text);
     expect(installedPunctuation(models())).toBeUndefined();
     expect(punctuationProblem(models())).toMatch(/card.json is damaged/);
+    const verified = await verifyPunctuation(models());
+    expect(verified).toEqual({ sha256: "", problems: [expect.stringMatching(/card.json is damaged/)] });
     await placePunctuation(models(), source(), works);
     expect(existsSync(installedPunctuation(models())?.modelPath ?? "")).toBe(true);
     expect(punctuationProblem(models())).toBeUndefined();

@@ -183,7 +183,7 @@ export function punctuationProblem(directory: string): string | undefined {
 /**
  * Reads the installed model to its end, and compares it with its card.
  *
- * @returns the SHA-256 of the net, and what is wrong; undefined: none is installed
+ * @returns the SHA-256 of the net, empty where it cannot be read, and what is wrong; undefined: none is installed
  * @throws the signal's reason when it is aborted
  */
 export async function verifyPunctuation(
@@ -191,7 +191,10 @@ export async function verifyPunctuation(
   signal?: AbortSignal,
 ): Promise<{ sha256: string; problems: string[] } | undefined> {
   const model = installedPunctuation(directory);
-  if (!model) return undefined;
+  if (!model) {
+    const problem = punctuationProblem(directory);
+    return problem === undefined ? undefined : { sha256: "", problems: [problem] };
+  }
   const problems: string[] = [];
   const hashed = async (path: string, expected: string): Promise<string> => {
     try {
