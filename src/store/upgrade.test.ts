@@ -289,20 +289,41 @@ describe("the version is read without leaving anything behind", () => {
   });
 });
 
+/** Begins an upgrade in a process of its own. Its next line of output says that it has ended. */
+async function beginUpgrade() {
+  const worker = join(import.meta.dir, "../testing/programs/upgrade-worker.ts");
+  const child = Bun.spawn([process.execPath, worker, path], { stdout: "pipe" });
+  const output = child.stdout.getReader();
+  await output.read();
+  return { child, ended: async () => void (await output.read()) };
+}
+
+function makeLarge(): void {
+  rmSync(path, { force: true });
+  for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+  makeOlder(path, 3, 3_000_000);
+}
+
+/** How long an upgrade takes here at the moment, milliseconds: other programs may need the processors, too. */
+async function upgradeMs(): Promise<number> {
+  makeLarge();
+  const { child, ended } = await beginUpgrade();
+  const beganAt = performance.now();
+  await ended();
+  await child.exited;
+  return performance.now() - beganAt;
+}
+
 test("kill -9 at any moment leaves the old or the new version, whole; the next upgrade completes it", async () => {
   const seen = new Set<string>();
-  for (let round = 0; round < 14; round++) {
-    rmSync(path, { force: true });
-    for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
-    makeOlder(path, 3, 3_000_000);
-    const child = Bun.spawn(
-      [process.execPath, join(import.meta.dir, "../testing/programs/upgrade-worker.ts"), path],
-      {
-        stdout: "pipe",
-      },
-    );
-    await child.stdout.getReader().read();
-    await Bun.sleep(round * 45);
+  const wholeMs = await upgradeMs();
+  const rounds = 12;
+  for (let round = 0; round < rounds; round++) {
+    makeLarge();
+    const { child, ended } = await beginUpgrade();
+    // The first kill comes before the upgrade has ended, and the last one behind it, however fast this machine is.
+    if (round === rounds - 1) await ended();
+    else await Bun.sleep((round / (rounds - 2)) * wholeMs);
     child.kill("SIGKILL");
     await child.exited;
     const { state } = (peekVersion(path, SLOW_MIGRATIONS) ?? { state: "unreadable" }) as { state: string };

@@ -10,7 +10,7 @@ import type { Buckets } from "./buckets.ts";
 import { type FetchingUploads, fetchUpload } from "./fetch-upload.ts";
 import { FetchFailure } from "./open-file.ts";
 
-/** Attempts in a row that bring no bytes. After the last one the fetch has failed. */
+/** Attempts in a row after which the file has no more bytes than before. After the last one the fetch has failed. */
 const MAX_ATTEMPTS = 8;
 /** Waits after them, seconds; about three hours in all. */
 const WAITS_SECONDS = [2, 10, 30, 120, 600, 1800, 7200];
@@ -47,14 +47,14 @@ export async function attemptFetch(
   const { upload } = found;
   const isOpen = upload.state === "allocated" && upload.deletedAt === null;
   if (isOpen && isUploadInUse(database.store, upload.id)) {
-    let hasBytes = false;
+    let hasProgress = false;
     try {
       await receive(deps, found, signal, () => {
-        hasBytes = true;
+        hasProgress = true;
       });
     } catch (error) {
       if (isStopping()) return;
-      if (!signal.aborted) return putOff(deps, found, error, hasBytes);
+      if (!signal.aborted) return putOff(deps, found, error, hasProgress);
     }
   }
   // A cancelled transcription leaves an upload for which nothing waits.
@@ -67,11 +67,11 @@ function receive(
   { database, clock, uploads, buckets, guarded }: AttemptDeps,
   { fetch, upload }: FetchAndUpload,
   signal: AbortSignal,
-  onBytes: () => void,
+  onProgress: () => void,
 ): Promise<void> {
   const { transcriptionId } = fetch;
   return fetchUpload(guarded, uploads, {
-    ...{ fetch, upload, signal, onBytes, nowMs: clock.now() },
+    ...{ fetch, upload, signal, onProgress, nowMs: clock.now() },
     address: buckets.addressOf(fetch),
     note: async (facts) => {
       await gatedTransaction(database, (tx) => void updateFetch(tx, transcriptionId, facts));
@@ -84,12 +84,12 @@ async function putOff(
   deps: AttemptDeps,
   { fetch, upload }: FetchAndUpload,
   error: unknown,
-  hasBytes: boolean,
+  hasProgress: boolean,
 ): Promise<void> {
   const { database, clock, log, uploads } = deps;
   const { transcriptionId } = fetch;
   const { reason, isFinal, isOwn, waitMs, mustStartOver } = verdictOn(error, log);
-  const attempts = hasBytes ? 1 : fetch.attempts + (isOwn ? 0 : 1);
+  const attempts = hasProgress ? 1 : fetch.attempts + (isOwn ? 0 : 1);
   const fields = { upload_id: upload.id, organization_id: upload.organizationId, attempt: attempts, reason };
   if (isFinal || attempts >= MAX_ATTEMPTS) {
     log.info(fields, "a recording could not be fetched");

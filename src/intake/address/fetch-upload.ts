@@ -22,8 +22,8 @@ export type UploadFetch = {
   nowMs: number;
   /** Stores what is known of the file. */
   note: (facts: FileFacts) => Promise<void>;
-  /** Called once bytes of this attempt have arrived. */
-  onBytes: () => void;
+  /** Called once the file has more bytes than earlier attempts have brought. */
+  onProgress: () => void;
 };
 
 /**
@@ -53,7 +53,7 @@ async function receiveRest(
   const { fetch, upload, address, signal, nowMs } = work;
   const { validator, totalBytes, attempts } = fetch;
   const canContinue = stored > 0 && validator !== null && totalBytes !== null && stored < totalBytes;
-  const from = canContinue ? { from: { position: stored, validator } } : {};
+  const from = canContinue ? { from: { position: stored, validator, totalBytes } } : {};
   const file = await openFile(guarded, { ...address, ...from, attempts, signal, nowMs });
   const { host } = address.url;
   try {
@@ -66,7 +66,7 @@ async function receiveRest(
     await drop(file.response);
     throw error;
   }
-  const received = await receive(uploads, work, file);
+  const received = await receive(uploads, work, file, stored);
   if (file.totalBytes === undefined && received > 0)
     await uploads.announceBytes(upload, { bytes: received, isKnown: true });
   if (received < (file.totalBytes ?? 0)) {
@@ -84,9 +84,18 @@ function requireSize({ totalBytes }: OpenedFile, maxBytes: number, host: string)
   );
 }
 
-/** @returns the bytes that are in the upload afterwards */
-async function receive(uploads: FetchingUploads, work: UploadFetch, file: OpenedFile): Promise<number> {
+/**
+ * @param stored bytes of earlier attempts
+ * @returns the bytes that are in the upload afterwards
+ */
+async function receive(
+  uploads: FetchingUploads,
+  work: UploadFetch,
+  file: OpenedFile,
+  stored: number,
+): Promise<number> {
   const { response, start, totalBytes } = file;
+  let position = start;
   const { host } = work.address.url;
   try {
     const { storedBytes } = await uploads.receive(work.upload.id, {
@@ -94,7 +103,10 @@ async function receive(uploads: FetchingUploads, work: UploadFetch, file: Opened
       body: response.body,
       ...(totalBytes === undefined ? {} : { declaredBytes: totalBytes - start }),
       signal: work.signal,
-      onChunk: work.onBytes,
+      onChunk(chunk) {
+        position += chunk.length;
+        if (position > stored) work.onProgress();
+      },
     });
     return storedBytes;
   } catch (error) {

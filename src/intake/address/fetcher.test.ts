@@ -62,8 +62,13 @@ const noLeaks = () => expect(testApp.app.services.credit.audit().problems).toEqu
 /** The head of an answer with the whole recording. */
 const whole = { etag: '"v1"', "content-type": "audio/wav", "content-length": String(recording.length) };
 /** Sends the first bytes of the recording, and then breaks the connection off, or sends nothing more. */
-const part = (bytes: number, then: "cut" | "hold", onEnd?: () => void): HostAnswer => {
-  return () => ({ headers: whole, bytes: recording.slice(0, bytes), then, ...(onEnd ? { onEnd } : {}) });
+const part = (
+  bytes: number,
+  then: "cut" | "hold",
+  onEnd?: () => void,
+  headers: Record<string, string> = whole,
+): HostAnswer => {
+  return () => ({ headers, bytes: recording.slice(0, bytes), then, ...(onEnd ? { onEnd } : {}) });
 };
 
 describe("a recording at an address", () => {
@@ -130,6 +135,28 @@ describe("a recording at an address", () => {
     expect((await ended(body.id)).state).toBe("completed");
     expect(files.requests).toHaveLength(2);
   });
+
+  test.each<[string, Record<string, string>, number]>([
+    ["another version", { etag: '"v2"' }, 0],
+    ["another size", { etag: '"v1"' }, 1],
+  ])(
+    "is not continued with a part of %s, which a server sends that ignores If-Range",
+    async (_, own, more) => {
+      answers["/ignores.wav"] = (request) => {
+        if (files.requests.length === 1) return part(20_000, "cut")(request);
+        const from = Number(/^bytes=(\d+)-$/.exec(request.headers.get("range") ?? "")?.[1]);
+        if (Number.isNaN(from)) return fileAnswer(recording, '"v2"')(request);
+        const rest = new Uint8Array(recording.length + more - from);
+        const size = recording.length + more;
+        const range = { "content-range": `bytes ${from}-${size - 1}/${size}`, "content-type": "audio/wav" };
+        return new Response(rest, { status: 206, headers: { ...own, ...range } });
+      };
+      const { body } = await start(files.url("/ignores.wav"));
+      expect((await ended(body.id)).state).toBe("completed");
+      expect(files.requests.map(({ headers }) => headers.get("range"))).toEqual([null, "bytes=20000-", null]);
+      noLeaks();
+    },
+  );
 
   test("may come without a length", async () => {
     answers["/chunked"] = () =>
@@ -201,6 +228,14 @@ describe("a fetch that cannot succeed fails with a sentence", () => {
     expect((await ended(body.id)).error?.message).toContain("answered 503");
     expect(files.requests).toHaveLength(8);
   });
+
+  test("a file that is cut off at the same byte each time, after eight attempts that bring nothing new", async () => {
+    const { etag: _, ...unnamed } = whole;
+    answers["/same-cut"] = part(20_000, "cut", undefined, unnamed);
+    const { body } = await start(files.url("/same-cut"));
+    expect((await ended(body.id)).error?.message).toContain("has ended the connection");
+    expect(files.requests).toHaveLength(8);
+  }, 30_000);
 
   test("a file with more bytes than an upload may have", async () => {
     const limits = testApp.config.limits;

@@ -33,7 +33,7 @@ export type OpenFile = {
   /** Checks the address to which a redirect leads. @throws AppError with a sentence that names the host */
   checkHop: (url: URL) => void;
   /** Where the fetch continues, and what names the version of the file whose first bytes are here. */
-  from?: { position: number; validator: string };
+  from?: { position: number; validator: string; totalBytes: number };
   attempts: number;
   signal: AbortSignal;
   nowMs: number;
@@ -132,12 +132,17 @@ async function accept(response: Response, wanted: OpenFile, { host }: URL): Prom
     if (response.status === 200) return { response, start: 0, totalBytes: length, validator };
     const range = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
     const [start, end, totalBytes] = [range?.[1], range?.[2], range?.[3]].map(Number);
-    const isAsked = wanted.from !== undefined && start === wanted.from.position;
+    const { from } = wanted;
+    const isAsked = from !== undefined && start === from.position;
     if (!isAsked || end === undefined || totalBytes === undefined || end + 1 !== totalBytes)
       throw new FetchFailure(`${host} answered with a part of the file that was not asked for.`, {
         mustStartOver: true,
       });
-    return { response, start, totalBytes, validator: validator ?? wanted.from?.validator };
+    if (totalBytes !== from.totalBytes || isOtherVersion(response.headers, from.validator))
+      throw new FetchFailure(`${host} answered with a part of another version of the file.`, {
+        mustStartOver: true,
+      });
+    return { response, start, totalBytes, validator: from.validator };
   } catch (error) {
     await drop(response);
     throw error;
@@ -187,6 +192,12 @@ function validatorOf(headers: Headers): string | undefined {
   const etag = headers.get("etag");
   if (etag?.startsWith('"')) return etag.slice(0, 1000);
   return headers.get("last-modified")?.slice(0, 100);
+}
+
+/** Some servers ignore `If-Range`: the part that they send tells by the header that named the version. */
+function isOtherVersion(headers: Headers, validator: string): boolean {
+  const named = headers.get(validator.startsWith('"') ? "etag" : "last-modified");
+  return named !== null && named.slice(0, validator.length) !== validator;
 }
 
 function wholeNumber(text: string | null): number | undefined {
