@@ -179,6 +179,8 @@ const PROBLEMS: [settings: FileMetadataSettings, fileName: string, text: string 
     "the CSV beside it has 2 lines below the names; it needs one",
   ],
   [{ sidecar: "csv" }, "x.wav", "a,b\n1\n", "the CSV beside it cannot be read"],
+  [{ sidecar: "csv" }, "x.wav", `${",".repeat(60_000)}\n`, "the CSV beside it has more than 50000 values"],
+  [{ sidecar: "csv" }, "x.wav", "a\n".repeat(60_000), "the CSV beside it has more than 50000 values"],
   [{ sidecar: "csv" }, "x.wav", "", "the CSV beside it has 0 lines below the names; it needs one"],
 ];
 test.each(PROBLEMS)("%j of %s", (settings, fileName, text, problem) => {

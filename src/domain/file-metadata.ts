@@ -12,6 +12,8 @@ export type SidecarKind = (typeof SIDECAR_KINDS)[number];
 
 /** The longest file beside a recording, characters. The caller does not read more than this. */
 export const MAX_SIDECAR_CHARACTERS = 256 * 1024;
+/** The most values of a CSV file. Those that the characters allow would take most of a second. */
+const MAX_CSV_VALUES = 50_000;
 const MAX_PATTERN_CHARACTERS = 1000;
 /** No file system has longer names. */
 const MAX_FILE_NAME_CHARACTERS = 1024;
@@ -214,9 +216,12 @@ function delimiterOf(text: string): string {
 
 /** A line of names, and below it a line for the recording: the only one, or the one whose column names the file. */
 function readCsv(fileName: string, text: string): Values {
+  const delimiter = delimiterOf(text);
+  if (text.split(delimiter).length + text.split("\n").length > MAX_CSV_VALUES)
+    return { problem: `the CSV beside it has more than ${MAX_CSV_VALUES} values` };
   let rows: string[][];
   try {
-    rows = parse(text, { bom: true, delimiter: delimiterOf(text), skip_empty_lines: true, trim: true });
+    rows = parse(text, { bom: true, delimiter, skip_empty_lines: true, trim: true });
   } catch (error) {
     return { problem: `the CSV beside it cannot be read: ${(error as Error).message}` };
   }

@@ -27,7 +27,7 @@ type Stretch = { language: string; words: PlacedWord[] };
 const WORDS_AT_ONCE = 2_000;
 /** Words before and behind those of a request, which it reads without deciding about them. */
 const CONTEXT_WORDS = 24;
-/** Segments that are written without a pause. */
+/** Segments that are read, or written, without a pause. */
 const SEGMENTS_AT_ONCE = 500;
 
 /** A word that ends with a mark: the recognizer writes punctuation itself. */
@@ -56,7 +56,11 @@ export async function punctuate(
 ): Promise<Punctuated> {
   const model = punctuationFor(tools, family);
   if (!model || segments.some(({ text }) => HAS_MARK.test(text))) return { segments, warnings: [] };
-  const spans = segments.map(({ text }) => wordSpans(text));
+  const spans = await inSlices(
+    segments,
+    (slice) => slice.map(({ text }) => wordSpans(text)),
+    SEGMENTS_AT_ONCE,
+  );
   const stretches = stretchesOf(segments, spans, model);
   if (stretches.length === 0) return { segments, warnings: [] };
   const marked: string[][] = segments.map(() => []);
