@@ -1,3 +1,4 @@
+import { SIDECAR_KINDS } from "../domain/file-metadata.ts";
 import { CHANNEL_MODES, MAX_SPEAKERS, MODES, NUMERALS } from "../domain/transcription.ts";
 import { boolean, choice, integer, list, type TableOf, text } from "./setting.ts";
 
@@ -62,6 +63,27 @@ export const FOLDER_FIELDS = {
   max_speakers: integer(0, 0, MAX_SPEAKERS, "Most speakers; 0: not known."),
   numerals: choice("spoken", NUMERALS, "How numbers are written; written needs capabilities.written_form."),
   script: text("", "Script of the text, such as latin; empty: that of the language."),
+  metadata_pattern: text(
+    "",
+    "Metadata in the names of files, such as {date}_{agent}_{caller}.wav; needs capabilities.metadata.",
+  ),
+  metadata_expression: text(
+    "",
+    "The same as a regular expression of RE2 with named groups; not beside metadata_pattern.",
+  ),
+  sidecar: choice(
+    "none",
+    ["none", ...SIDECAR_KINDS],
+    "Metadata in a small file beside each recording: a.wav.json or a.json beside a.wav; needs capabilities.metadata.",
+  ),
+  sidecar_required: boolean(true, "A recording waits for its sidecar; false: it is taken without."),
+  metadata_fields: list(
+    "Metadata that are taken from the sidecar, each as NAME=KEY; empty: all, by their own names.",
+    {
+      pattern: /^[A-Za-z0-9_-]{1,40}=./,
+      example: "agent=AgentId",
+    },
+  ),
   webhook_endpoint: text(
     "",
     "ID of a webhook endpoint of the project that learns of each ending; empty: none.",

@@ -27,6 +27,8 @@ export const isSignedIn = computed(() => key.value !== undefined);
 /** The public part of the key: what this browser keeps belongs to it. */
 export const keyName = computed(() => key.value?.slice(0, 28) ?? "");
 export const models = signal<readonly Model[]>([]);
+/** Whether the server searches metadata. */
+export const hasMetadata = signal(false);
 /** Credit and price; undefined while unknown, or when the key may not read it. */
 export const account = signal<Usage | undefined>(undefined);
 
@@ -57,7 +59,7 @@ export const read = async <T>(path: string, options: Ask = {}): Promise<T> =>
 export async function signIn(given: string, isStored: boolean): Promise<void> {
   const headers = { authorization: `Bearer ${given}` };
   const list = (await (await ask("v1/models", { headers })).json()) as ModelList;
-  models.value = list.data;
+  useModels(list);
   hasEnded.value = false;
   key.value = given;
   if (isStored) sessionStorage.setItem(STORED, given);
@@ -68,8 +70,13 @@ export async function signIn(given: string, isStored: boolean): Promise<void> {
 export async function resumeSession(): Promise<void> {
   if (key.value === undefined) return;
   const list = await read<ModelList>("v1/models");
-  models.value = list.data;
+  useModels(list);
   await refreshAccount();
+}
+
+function useModels(list: ModelList): void {
+  models.value = list.data;
+  hasMetadata.value = list.metadata === true;
 }
 
 /** Reads the credit again. A key without the scope `usage:read` sees none. */

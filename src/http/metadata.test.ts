@@ -250,3 +250,9 @@ test("the same key with other metadata is a conflict; the order of names does no
 test("empty metadata is none", async () => {
   expect(await started({})).not.toHaveProperty("metadata");
 });
+
+test("models say whether it is switched on", async () => {
+  const listed = async (app: TestApp) => (await app.as(app.key)("/v1/models")).json();
+  expect(await listed(on)).toMatchObject({ object: "list", metadata: true });
+  expect(await listed(off)).not.toHaveProperty("metadata");
+});

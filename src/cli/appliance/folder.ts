@@ -70,6 +70,9 @@ function render({ path, pattern, project, now, done, failed, failed_files }: Rep
   ];
   if (now !== null) {
     fields.push(["looked at", now.looked_at], ["being written", now.resting], ["waiting", now.waiting]);
+    // A server of an older version does not say it.
+    if (now.without_sidecar) fields.push(["without sidecar", now.without_sidecar]);
+    for (const name of now.without_sidecar_files ?? []) fields.push(["  without sidecar", name]);
     fields.push(["in hand", now.in_hand]);
     for (const { file, name, state, waits_for } of now.files)
       fields.push([`  file ${file}`, `${name}: ${waits_for ?? state}`]);

@@ -8,9 +8,9 @@ import { AskingButton } from "../parts/asking-button.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { askWithKey, read } from "../session.ts";
+import { askWithKey, hasMetadata, read } from "../session.ts";
 import { nameOf, StateMark } from "../transcriptions/list.tsx";
-import { isUnfinished } from "../transcriptions/transcriptions.ts";
+import { chooseMetadata, isUnfinished } from "../transcriptions/transcriptions.ts";
 import { languageName, length, moment, money, scriptName } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import { Downloads } from "./downloads.tsx";
@@ -24,6 +24,7 @@ export function Facts({ model, one }: { model: TranscriptModel; one: Transcripti
       <Speakers model={model} />
       {model.result.value && <Downloads model={model} one={one} />}
       <Details model={model} one={one} />
+      <Metadata one={one} />
       <Acts model={model} one={one} />
     </aside>
   );
@@ -166,6 +167,39 @@ function Details({ model, one }: { model: TranscriptModel; one: Transcription })
             <code>{one.id}</code> <CopyButton text={() => one.id} />
           </dd>
         </div>
+      </dl>
+    </section>
+  );
+}
+
+/** What the client has noted of it. A value finds others that have it, where the server searches them. */
+function Metadata({ one }: { one: Transcription }) {
+  const t = words.value.facts;
+  const pairs = Object.entries(one.metadata ?? {});
+  if (pairs.length === 0) return null;
+  return (
+    <section>
+      <h2>{t.metadata}</h2>
+      <dl class="fact-list metadata">
+        {pairs.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {hasMetadata.value ? (
+                <button
+                  type="button"
+                  class="quiet"
+                  title={t.metadataSame(name, value)}
+                  onClick={() => chooseMetadata([name, value])}
+                >
+                  {value}
+                </button>
+              ) : (
+                value
+              )}
+            </dd>
+          </div>
+        ))}
       </dl>
     </section>
   );

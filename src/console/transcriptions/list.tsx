@@ -8,10 +8,12 @@ import { announce } from "../parts/announce.tsx";
 import { Bar } from "../parts/bar.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon, type IconName } from "../parts/icons.tsx";
+import { hasMetadata } from "../session.ts";
 import { ago, clock, languageName, length, moment, percent } from "../words/format.ts";
 import { words } from "../words/words.ts";
 import {
   choose,
+  chooseMetadata,
   FILTERS,
   type Filter,
   filter,
@@ -21,6 +23,8 @@ import {
   items,
   listFailure,
   loadOlder,
+  metadataFilter,
+  metadataPairOf,
   now,
   refreshList,
   remainingSeconds,
@@ -66,6 +70,7 @@ export function RecordingList({ children }: { children: ComponentChildren }) {
     <nav class="list" aria-label={t.title}>
       {children}
       <Filters />
+      {hasMetadata.value && <MetadataFilter />}
       {listFailure.value && !isQuiet && (
         <FailureBox failure={listFailure.value} isSmall isRepeated onRetry={() => void refreshList()} />
       )}
@@ -92,6 +97,42 @@ function Filters() {
   );
 }
 
+/** Finds recordings by a name and a value of their metadata. */
+function MetadataFilter() {
+  const t = words.value.list;
+  const [name, value] = metadataFilter.value ?? [];
+  const text = name === undefined ? "" : `${name}=${value}`;
+  const use = (typed: string) => {
+    const pair = metadataPairOf(typed);
+    if (pair || typed.trim() === "") chooseMetadata(pair);
+  };
+  return (
+    <form
+      class="metadata-filter"
+      onSubmit={(event) => {
+        event.preventDefault();
+        use(String(new FormData(event.currentTarget).get("metadata")));
+      }}
+    >
+      <input
+        key={text}
+        name="metadata"
+        type="search"
+        defaultValue={text}
+        aria-label={t.metadata}
+        title={t.metadataHelp}
+        placeholder={t.metadataExample}
+        pattern="\s*[A-Za-z0-9_\-]+\s*=.*"
+        maxLength={560}
+        onInput={({ currentTarget }) => {
+          if (currentTarget.value === "" && metadataFilter.value) chooseMetadata(undefined);
+        }}
+      />
+      <button type="submit">{t.metadataFind}</button>
+    </form>
+  );
+}
+
 function Entries() {
   const t = words.value.list;
   const list = items.value;
@@ -104,6 +145,7 @@ function Entries() {
   }
   if (list.length === 0) {
     const empty = canDrop ? t.empty : t.emptyWithoutDrop;
+    if (metadataFilter.value) return <p class="empty">{t.emptyMetadata}</p>;
     return <p class="empty">{filter.value === "all" ? empty : t.emptyFiltered}</p>;
   }
   return (

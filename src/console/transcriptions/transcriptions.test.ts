@@ -10,6 +10,8 @@ let count = 0;
 let left = Number.POSITIVE_INFINITY;
 const PAGES_AT_ONCE = 2;
 const asked: string[] = [];
+/** The value of metadata that was asked for last. */
+let searched: string | null = null;
 let spies: { mockRestore(): void }[] = [];
 
 const { one } = madeTranscript([{ text: "a call", language: "en" }]);
@@ -27,11 +29,19 @@ function page(url: URL): TranscriptionList {
   return { object: "list", data, next: oldest === 1 ? null : idOf(oldest) };
 }
 
+/** As a search that has looked at many transcriptions and found one, further down. */
+function rarePage(after: string | null): TranscriptionList {
+  const data = after === idOf(200) ? [{ ...one, id: idOf(150) }] : [];
+  return { object: "list", data, next: after === null ? idOf(200) : idOf(100) };
+}
+
 beforeAll(async () => {
   list = await loadAsPage(() => import("./transcriptions.ts"));
   const answer = (async (url: URL) => {
     asked.push(url.pathname);
+    searched = url.searchParams.get("metadata[agent]");
     if (url.pathname === "/v1/usage") return Response.json({ credit: { available_paise: 2 } });
+    if (searched === "rare") return Response.json(rarePage(url.searchParams.get("after")));
     if (left-- > 0) return Response.json(page(url));
     left = PAGES_AT_ONCE;
     const body = { error: { code: "rate_limited", message: "" } };
@@ -96,4 +106,29 @@ test("credit that is granted meanwhile is seen, and a key that may not see it is
     await look();
   }
   expect(usage() - before).toBe(2);
+});
+
+test("a search of metadata keeps what it has found below pages without any", async () => {
+  list.chooseMetadata(["agent", "rare"]);
+  await list.refreshList();
+  expect([shown(), list.hasOlder.value]).toEqual([[], true]);
+  await list.loadOlder();
+  await list.refreshList();
+  expect([shown(), searched, list.hasOlder.value]).toEqual([[idOf(150)], "rare", true]);
+  left = Number.POSITIVE_INFINITY;
+  list.chooseMetadata(undefined);
+  await list.refreshList();
+  expect([shown()?.length, searched]).toEqual([50, null]);
+});
+
+const WRITTEN: [text: string, pair: [string, string] | undefined][] = [
+  ["agent=12", ["agent", "12"]],
+  [" agent = a = b ", ["agent", "a = b"]],
+  ["agent=", ["agent", ""]],
+  ["agent", undefined],
+  ["=12", undefined],
+  ["a b=12", undefined],
+];
+test.each(WRITTEN)("a person writes %p", (text, pair) => {
+  expect(list.metadataPairOf(text)).toEqual(pair);
 });

@@ -25,6 +25,8 @@ const DEEP_MS = 4000;
 const LARGE_PAGE = 100;
 
 export const filter = signal<Filter>("all");
+/** A name and a value of the metadata that everything in the list has; undefined: all is shown. */
+export const metadataFilter = signal<readonly [name: string, value: string] | undefined>(undefined);
 /** Undefined before the first page has come. */
 export const items = signal<readonly Transcription[] | undefined>(undefined);
 export const listFailure = signal<Failure | undefined>(undefined);
@@ -54,14 +56,33 @@ function refreshCreditSeldom(): void {
   void refreshAccount();
 }
 
-const queryOf = (which: Filter) => {
-  const states = FILTERS[which];
-  return states.length === 0 ? "" : `&state=${states.join(",")}`;
+/** What the list asks for now. An answer to another query is dropped. */
+const queryNow = () => {
+  const states = FILTERS[filter.value];
+  const [name, value] = metadataFilter.value ?? [];
+  const ofStates = states.length === 0 ? "" : `&state=${states.join(",")}`;
+  return name === undefined ? ofStates : `${ofStates}&metadata[${name}]=${encodeURIComponent(value ?? "")}`;
 };
 
 /** Shows transcriptions of some states. */
 export function choose(which: Filter): void {
   filter.value = which;
+  readAnew();
+}
+
+/** Shows transcriptions that have a value in their metadata; undefined: all. */
+export function chooseMetadata(pair: readonly [name: string, value: string] | undefined): void {
+  metadataFilter.value = pair;
+  readAnew();
+}
+
+/** Reads what a person writes, such as `agent=12`. */
+export function metadataPairOf(text: string): readonly [name: string, value: string] | undefined {
+  const [, name, value] = /^\s*([A-Za-z0-9_-]+)\s*=\s*(.*?)\s*$/u.exec(text) ?? [];
+  return name === undefined || value === undefined ? undefined : [name, value];
+}
+
+function readAnew(): void {
   items.value = undefined;
   older.value = null;
   void refreshList();
@@ -80,42 +101,37 @@ const lowestToRead = (list: readonly Transcription[] | undefined): string | unde
  * @param lowest ID of that transcription; undefined: one page
  * @returns the pages as one; undefined when another filter was chosen meanwhile
  */
-async function readPages(
-  query: string,
-  which: Filter,
-  lowest: string | undefined,
-): Promise<TranscriptionList | undefined> {
+async function readPages(query: string, lowest: string | undefined): Promise<TranscriptionList | undefined> {
   const data: Transcription[] = [];
   for (let after = ""; ; ) {
     const limit = after === "" ? PAGE : LARGE_PAGE;
     const readPage = () => read<TranscriptionList>(`v1/transcriptions?limit=${limit}${after}${query}`);
     // Many pages can be more requests than the server takes at once. Without those that follow, none would be shown.
     const page = await (after === "" ? readPage() : patiently(readPage, () => true));
-    if (which !== filter.value) return undefined;
+    if (query !== queryNow()) return undefined;
     forgetDeleted(page.data);
     data.push(...page.data);
-    const oldest = page.data.at(-1)?.id;
-    const isReached = lowest === undefined || oldest === undefined || oldest <= lowest;
-    if (isReached || page.next === null) return { ...page, data };
+    // With metadata a page may be empty while others follow: `next` says how far it has looked.
+    if (page.next === null || lowest === undefined || page.next <= lowest) return { ...page, data };
     after = `&after=${page.next}`;
   }
 }
 
 /** Reads the newest page, and keeps older pages that are shown. */
 export async function refreshList(): Promise<void> {
-  const which = filter.value;
+  const query = queryNow();
   try {
     const isDeep = performance.now() - deepAt >= DEEP_MS;
-    const page = await readPages(queryOf(which), which, isDeep ? lowestToRead(items.value) : newestShown());
+    const page = await readPages(query, isDeep ? lowestToRead(items.value) : newestShown());
     if (page === undefined) return;
     if (isDeep) deepAt = performance.now();
     const before = items.value;
     const isFirst = before === undefined;
-    const oldest = page.data.at(-1)?.id;
-    const rest = isFirst || oldest === undefined ? [] : before.filter(({ id }) => id < oldest);
+    const { next } = page;
+    const rest = isFirst || next === null ? [] : before.filter(({ id }) => id < next);
     const hasEnded = before?.some((one) => isUnfinished(one) && !stillRuns(page.data, one.id)) ?? false;
-    items.value = page.next === null ? page.data : [...page.data, ...rest];
-    if (isFirst || page.next === null || rest.length === 0) older.value = page.next;
+    items.value = [...page.data, ...rest];
+    if (isFirst || next === null || rest.length === 0) older.value = next;
     listFailure.value = undefined;
     if (hasEnded) refreshAccountSeldom();
   } catch (error) {
@@ -133,14 +149,12 @@ const stillRuns = (data: readonly Transcription[], id: string) => {
 /** Reads the following page. */
 export async function loadOlder(): Promise<void> {
   const after = older.value;
-  const which = filter.value;
+  const query = queryNow();
   if (after === null || isLoadingOlder.value) return;
   isLoadingOlder.value = true;
   try {
-    const page = await read<TranscriptionList>(
-      `v1/transcriptions?limit=${PAGE}&after=${after}${queryOf(which)}`,
-    );
-    if (which !== filter.value) return;
+    const page = await read<TranscriptionList>(`v1/transcriptions?limit=${PAGE}&after=${after}${query}`);
+    if (query !== queryNow()) return;
     forgetDeleted(page.data);
     items.value = [...(items.value ?? []), ...page.data];
     older.value = page.next;

@@ -88,6 +88,11 @@ export const en = {
     empty: "Nothing here yet. Drop a recording on this page, and its words appear here.",
     emptyWithoutDrop: "Nothing here yet. Choose a recording, and its words appear here.",
     emptyFiltered: "No recording is in this state.",
+    emptyMetadata: "No recording has this in its metadata.",
+    metadata: "Find by metadata",
+    metadataHelp: "A name, = and the whole value",
+    metadataExample: "name=value",
+    metadataFind: "Find",
     older: "Show older ones",
     unnamed: (language: string) => `${language} recording`,
     ahead: (count: number) =>
@@ -368,6 +373,8 @@ export const en = {
     took: (time: string) => `in ${time}`,
     id: "ID",
     price: "Price",
+    metadata: "Metadata",
+    metadataSame: (name: string, value: string) => `Find recordings with ${name}=${value}`,
     remove: "Delete recording and transcript",
     removeSure:
       "Delete it for good? The recording and its words are gone then; the entry and its price remain.",

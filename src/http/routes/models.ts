@@ -24,6 +24,7 @@ export function modelRoutes({ models, credit, database, config }: HttpDeps) {
             ...writtenFormsOf(config, code),
           })),
         })),
+        ...(config.capabilities.metadata ? { metadata: true } : {}),
       };
     },
     {

@@ -933,7 +933,13 @@ export const Model = closed(
 export type Model = Static<typeof Model>;
 
 export const ModelList = closed(
-  { object: Type.Literal("list"), data: Type.Array(Model, { description: "The default first." }) },
+  {
+    object: Type.Literal("list"),
+    data: Type.Array(Model, { description: "The default first." }),
+    metadata: Type.Optional(
+      Type.Literal(true, { description: "Requests and searches may have `metadata`: it is switched on." }),
+    ),
+  },
   {
     title: "ModelList",
     description: "Every installed model.",

@@ -6,6 +6,7 @@ import { recordAct } from "../../store/audit-log.ts";
 import { gatedTransaction, type Store } from "../../store/database.ts";
 import { deleteWatchedFile, moveWatchedFile, type WatchedFileRow } from "../../store/watched-files.ts";
 import { deviceOf, isMissing, isThere, makeFolderOf, moveFile, removeDurably } from "./places.ts";
+import { moveSidecar, removeSidecar } from "./sidecar.ts";
 import { factsOf } from "./source.ts";
 import { Abandoned, type StepDeps, Waiting } from "./step.ts";
 
@@ -25,6 +26,7 @@ export async function finishFile(
   if (settings.after === "keep") return deps.move(row, "done");
   if (settings.after === "move") {
     const moved = await moveAway(deps, row, resolve(settings.move_to));
+    await moveSidecar(join(row.folder, row.name), moved.movedTo, settings);
     await removeMarker(settings, row);
     return deps.move(moved, "done");
   }
@@ -33,6 +35,7 @@ export async function finishFile(
   const isOurs = isThere || row.movedTo !== null;
   const intended = row.movedTo === null && isThere ? await deps.move(row, "written", { movedTo: "" }) : row;
   if (isThere) await removeDurably(join(row.folder, row.name));
+  if (isOurs) await removeSidecar(join(row.folder, row.name), settings);
   await removeMarker(settings, row);
   return gatedTransaction(deps.database, (tx) => {
     const done = moveWatchedFile(tx, intended, "done", deps.clock.now());
@@ -126,6 +129,7 @@ export async function failFile(
   await writeDurably(path, `${row.reason ?? ""}\n`, REASON_MODE);
   if (settings.after === "keep") return deps.move(row, "failed");
   const moved = await moveAway(deps, row, to);
+  await moveSidecar(join(row.folder, row.name), moved.movedTo, settings);
   await removeMarker(settings, row);
   return deps.move(moved, "failed");
 }
@@ -140,7 +144,8 @@ export async function putBack(
   if (row.movedTo && (await isThere(row.movedTo))) {
     await makeFolderOf(path, row.folder);
     // A newer file of the name is taken anyway, and the failed one stays where it is.
-    await moveFile(row.movedTo, path);
+    const isBack = await moveFile(row.movedTo, path);
+    if (isBack) await moveSidecar(row.movedTo, path, settings);
   }
   const reason = reasonPath(settings, row);
   if (reason !== undefined) await removeDurably(reason);

@@ -6,6 +6,7 @@ import { nextTurn } from "../../lib/in-slices.ts";
 import { reasonOf } from "../../lib/system-error.ts";
 import { isMissing, isThere } from "./places.ts";
 import { takesName } from "./rules.ts";
+import { findSidecar } from "./sidecar.ts";
 import { factsOf, isReadableFile } from "./source.ts";
 
 /** A file that is complete and was not taken yet. */
@@ -17,6 +18,8 @@ export type LookReport = {
   ready: ReadyFile[];
   /** Files that may still be written. */
   resting: number;
+  /** Files that are not taken before their sidecar is there, the first ones with their names. */
+  withoutSidecar: { count: number; first: string[] };
   /** Files that cannot be taken as they are, the first ones with their reasons. */
   unusable: { count: number; first: { name: string; reason: string }[] };
   /** Whether the folder has anything in it. */
@@ -64,11 +67,28 @@ export function createLooks(nowMs: () => number = () => performance.now()) {
     return nowMs() - sinceMs;
   }
 
-  async function isComplete(path: string, file: ReadyFile, settings: FolderSettings): Promise<boolean> {
-    if (settings.complete === "marker") return isThere(`${path}.done`);
+  async function completeness(
+    folder: string,
+    file: ReadyFile,
+    settings: FolderSettings,
+  ): Promise<"complete" | "resting" | "without sidecar"> {
+    const path = join(folder, file.name);
+    if (settings.complete === "marker" && !(await isThere(`${path}.done`))) return "resting";
+    const sidecar = settings.sidecar === "none" ? undefined : await findSidecar(folder, file.name, settings);
+    if (sidecar === undefined && settings.sidecar !== "none" && settings.sidecar_required)
+      return "without sidecar";
+    if (settings.complete === "marker") return "complete";
     const rested = restedMs(file.name, file);
-    if (file.bytes === 0) return rested >= EMPTY_REST_MS;
-    return settings.complete === "rename" || rested >= settings.rest_seconds * 1000;
+    if (file.bytes === 0) return rested >= EMPTY_REST_MS ? "complete" : "resting";
+    if (settings.complete === "rename") return "complete";
+    const least = Math.min(rested, sidecar === undefined ? rested : await sidecarRestedMs(folder, sidecar));
+    return least >= settings.rest_seconds * 1000 ? "complete" : "resting";
+  }
+
+  /** Anything but a regular file counts as complete: the failure comes when it is read. */
+  async function sidecarRestedMs(folder: string, sidecar: string): Promise<number> {
+    const facts = await factsOf(join(folder, sidecar));
+    return facts ? restedMs(sidecar, facts) : Number.POSITIVE_INFINITY;
   }
 
   /** Looks once. @throws the system's error when the folder itself cannot be read */
@@ -76,6 +96,7 @@ export function createLooks(nowMs: () => number = () => performance.now()) {
     looks += 1;
     const report: LookReport = {
       ...{ ready: [], resting: 0, unusable: { count: 0, first: [] }, isEmpty: true, hasMore: false },
+      withoutSidecar: { count: 0, first: [] },
     };
     const refuse = (name: string, reason: string) => {
       report.unusable.count += 1;
@@ -100,7 +121,9 @@ export function createLooks(nowMs: () => number = () => performance.now()) {
         if (!facts) continue;
         const file = { name, bytes: facts.bytes, changedUs: facts.changedUs };
         if (deps.isKnown(file)) continue;
-        if (!(await isComplete(path, file, deps.settings))) report.resting += 1;
+        const state = await completeness(deps.folder, file, deps.settings);
+        if (state === "resting") report.resting += 1;
+        else if (state === "without sidecar") noteWithoutSidecar(report, name);
         else if (await isReadableFile(path)) report.ready.push(file);
         else refuse(name, "this server may not read it");
       } catch (error) {
@@ -113,6 +136,11 @@ export function createLooks(nowMs: () => number = () => performance.now()) {
     report.ready.sort((a, b) => a.changedUs - b.changedUs);
     return report;
   };
+}
+
+function noteWithoutSidecar({ withoutSidecar }: LookReport, name: string): void {
+  withoutSidecar.count += 1;
+  if (withoutSidecar.first.length < MOST_NAMED) withoutSidecar.first.push(name);
 }
 
 type Named = { name: string; path: string; problem?: string };

@@ -2,6 +2,7 @@ import { basename, extname, resolve, sep } from "node:path";
 import type { FolderSettings } from "../../config/folder-fields.ts";
 import { ConfigError } from "../../config/problems.ts";
 import type { Config } from "../../config/schema.ts";
+import type { Metadata } from "../../domain/metadata.ts";
 import { isRecordingExtension } from "../../domain/recording-extensions.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import { named } from "../../lib/named.ts";
@@ -9,6 +10,7 @@ import { dataDirOf } from "../../services/data-dir.ts";
 import type { Store } from "../../store/database.ts";
 import { findOrganization } from "../../store/organizations.ts";
 import { findProject, listProjects, type ProjectRow } from "../../store/projects.ts";
+import { fieldOf, givesMetadata, metadataRuleOf } from "./sidecar.ts";
 
 /** What the settings of a watched folder mean. */
 
@@ -23,9 +25,12 @@ const TEMPORARY = /^[.~]|\.(?:tmp|temp|part|partial|filepart|crdownload|download
  *
  * @param name path of the file below the folder
  */
-export function takesName({ pattern }: Pick<FolderSettings, "pattern">, name: string): boolean {
+export function takesName(
+  { pattern, sidecar }: Pick<FolderSettings, "pattern" | "sidecar">,
+  name: string,
+): boolean {
   const base = basename(name);
-  if (TEMPORARY.test(base)) return false;
+  if (TEMPORARY.test(base) || extname(base).toLowerCase() === `.${sidecar}`) return false;
   if (pattern === "") return isRecordingExtension(extname(base).slice(1));
   return new Bun.Glob(pattern).match(pattern.includes("/") ? name : base);
 }
@@ -60,6 +65,7 @@ export function checkFolderSettings(config: Config): void {
   const folders = config.intake.folder;
   const problems = folders.flatMap((settings, at) => [
     ...problemsOf(settings, config),
+    ...problemsOfMetadata(settings, config),
     ...folders.slice(0, at).flatMap((other) => problemOfPair(settings, other)),
   ]);
   if (problems.length > 0) throw new ConfigError(problems.map((message) => ({ message })));
@@ -98,6 +104,35 @@ function problemsOf(settings: FolderSettings, config: Config): string[] {
   return problems.filter(([isWrong]) => isWrong).map(([, sentence]) => `intake.folder ${path}: ${sentence}`);
 }
 
+function problemsOfMetadata(settings: FolderSettings, { capabilities }: Config): string[] {
+  const { path, metadata_pattern, metadata_expression, sidecar, metadata_fields } = settings;
+  const checked = metadataRuleOf(settings);
+  const names = metadata_fields.map((field) => fieldOf(field)[0]);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  const folders = [path, settings.after === "move" ? settings.move_to : "", settings.failures];
+  const ofResults = resolve(settings.results || path);
+  const areMixed = folders.some((folder) => folder !== "" && resolve(folder) === ofResults);
+  const problems: [isWrong: boolean, sentence: string][] = [
+    [
+      givesMetadata(settings) && !capabilities.metadata,
+      "metadata_pattern, metadata_expression and sidecar need capabilities.metadata = true",
+    ],
+    [
+      metadata_pattern !== "" && metadata_expression !== "",
+      "metadata_pattern and metadata_expression exclude each other",
+    ],
+    [metadata_fields.length > 0 && sidecar === "none", "metadata_fields needs sidecar"],
+    [twice !== undefined, `metadata_fields has the name ${twice} twice`],
+    [
+      sidecar === "json" && settings.formats.includes("json") && areMixed,
+      "sidecar = json and results as json need results, a folder that has no recordings",
+    ],
+  ];
+  const wrong = problems.filter(([isWrong]) => isWrong).map(([, sentence]) => sentence);
+  const all = wrong.length === 0 && "problem" in checked ? [`metadata_${checked.problem}`] : wrong;
+  return all.map((sentence) => `intake.folder ${path}: ${sentence}`);
+}
+
 function problemOfPair(one: FolderSettings, other: FolderSettings): string[] {
   const [left, right] = [resolve(one.path), resolve(other.path)];
   if (keyOf(one) === keyOf(other)) return [`intake.folder ${one.path}: it is there twice with one pattern`];
@@ -128,10 +163,15 @@ export function projectOf(store: Store, { project }: FolderSettings): ProjectRow
   return row;
 }
 
-/** Returns the request that is made for each file, or a sentence that says what it lacks. */
+/**
+ * Returns the request that is made for a file, or a sentence that says what it lacks.
+ *
+ * @param metadata of the file
+ */
 export function requestFor(
   settings: FolderSettings,
   project: Pick<ProjectRow, "defaultLanguage">,
+  metadata: Metadata = {},
 ): TranscriptionRequest | { problem: string } {
   const { mode, timestamps, channel_mode, diarization, min_speakers, max_speakers } = settings;
   const language = settings.language || project.defaultLanguage;
@@ -145,5 +185,6 @@ export function requestFor(
     ...(diarization ? { diarization: speakers } : {}),
     ...(settings.numerals === "written" ? { numerals: settings.numerals } : {}),
     ...(settings.script === "" || settings.script === "native" ? {} : { script: settings.script }),
+    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
   };
 }

@@ -1,4 +1,5 @@
 import type { FolderSettings } from "../../config/folder-fields.ts";
+import type { Metadata } from "../../domain/metadata.ts";
 import type { Owner } from "../../domain/ownership.ts";
 import { rawFormatOfName } from "../../domain/raw-formats.ts";
 import { isFinal, type TranscriptionRequest } from "../../domain/transcription.ts";
@@ -16,6 +17,7 @@ import {
 import { failFile, finishFile, putBack, requireMounted } from "./endings.ts";
 import { chooseResultName, ownerOf, writeResults } from "./results.ts";
 import { projectOf, requestFor } from "./rules.ts";
+import { readMetadata } from "./sidecar.ts";
 import { openSource, type Source, SourceChanged } from "./source.ts";
 import { Abandoned, FileFailure, type StepDeps, Waiting } from "./step.ts";
 
@@ -97,7 +99,9 @@ async function copy(
   try {
     source = await openSource(row);
     const opened = source;
-    const same = known ? undefined : await findSame(deps, row, settings, opened);
+    // What is wrong with it is said before the file is copied.
+    const request = requestOfRow(deps, settings, await readMetadata(row, settings));
+    const same = known ? undefined : await findSame(deps, row, request, opened);
     if (same) return deps.move(row, "accepted", same);
     const uploadId = known?.id ?? (await allocate(deps, row));
     const isLarge = row.bytes > LARGE_BYTES;
@@ -148,11 +152,10 @@ async function allocate({ uploads, clock }: StepDeps, row: WatchedFileRow): Prom
 async function findSame(
   deps: StepDeps,
   row: WatchedFileRow,
-  settings: FolderSettings,
+  request: TranscriptionRequest,
   source: Source,
 ): Promise<{ transcriptionId: string; sha256: string } | undefined> {
   const { store } = deps.database;
-  const request = requestOfRow(deps, settings);
   const earlier = listWatchedVersions(store, row.folder, row.name).filter(
     ({ number, bytes, sha256, projectId }) =>
       number !== row.number && bytes === row.bytes && sha256 !== null && projectId === row.projectId,
@@ -181,10 +184,14 @@ async function forget(deps: StepDeps, row: WatchedFileRow, upload: UploadRow | u
 }
 
 /** @throws Waiting when the settings cannot be used now */
-function requestOfRow({ database }: StepDeps, settings: FolderSettings): TranscriptionRequest {
+function requestOfRow(
+  { database }: StepDeps,
+  settings: FolderSettings,
+  metadata: Metadata,
+): TranscriptionRequest {
   const project = projectOf(database.store, settings);
   if ("problem" in project) throw new Waiting(project.problem);
-  const request = requestFor(settings, project);
+  const request = requestFor(settings, project, metadata);
   if ("problem" in request) throw new Waiting(request.problem);
   return request;
 }
@@ -197,8 +204,9 @@ async function accept(
   upload: UploadRow,
 ): Promise<WatchedFileRow> {
   let moved: WatchedFileRow | undefined;
+  const metadata = await readMetadata(row, settings);
   await deps.database.gate.run(() => {
-    const request = requestOfRow(deps, settings);
+    const request = requestOfRow(deps, settings, metadata);
     const model = deps.transcriptions.checkRequest(settings.model || undefined, request);
     deps.transcriptions.accept(ownerOfRow(row), {
       ...{ submission: "asynchronous", model, request, uploadId: upload.id },

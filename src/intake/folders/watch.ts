@@ -25,6 +25,9 @@ export type FolderStatus = {
   waiting: number;
   /** Files that may still be written. */
   resting: number;
+  /** Files that are not taken before their sidecar is there. */
+  without_sidecar: number;
+  without_sidecar_files: string[];
   /** Files that cannot be taken as they are. */
   unusable: number;
   unusable_files: { name: string; reason: string }[];
@@ -57,6 +60,7 @@ export type WatchDeps = {
 const PAUSE_TIMES = 4;
 const NOTHING: Omit<LookReport, "isEmpty"> = {
   ...{ ready: [], resting: 0, unusable: { count: 0, first: [] }, hasMore: false },
+  withoutSidecar: { count: 0, first: [] },
 };
 
 /** @param key of the folder, as `keyOf` returns it */
@@ -154,6 +158,8 @@ export function createWatch(deps: WatchDeps, key: string): Watch {
       looked_at: lookedAtMs === undefined ? null : toTimestamp(lookedAtMs),
       waiting: report.ready.length,
       resting: report.resting,
+      without_sidecar: report.withoutSidecar.count,
+      without_sidecar_files: report.withoutSidecar.first,
       unusable: report.unusable.count,
       unusable_files: report.unusable.first,
       has_more: report.hasMore,

@@ -289,8 +289,6 @@ const UNUSED_EXPORTS: readonly string[] = [
   "elfFilesIn",
   // The documents are compared with it.
   "MANIFEST_KEYS",
-  // Watched folders read names of files with it.
-  "fileMetadataRule",
   // Tests read the output of `shruti transcribe` with it.
   "ResultBody",
 ];

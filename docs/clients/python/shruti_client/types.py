@@ -208,12 +208,17 @@ class ModelLimitsSynchronous(TypedDict):
     timeout_seconds: float
 
 
-class ModelList(TypedDict):
-    """Every installed model."""
-
+class _ModelListRequired(TypedDict):
     object: Literal["list"]
     data: List[Model]
     """The default first."""
+
+
+class ModelList(_ModelListRequired, total=False):
+    """Every installed model."""
+
+    metadata: Literal[True]
+    """Requests and searches may have `metadata`: it is switched on."""
 
 
 class RotatedSecret(TypedDict):

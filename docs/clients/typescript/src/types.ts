@@ -185,6 +185,8 @@ export type ModelList = {
   object: "list";
   /** The default first. */
   data: Array<Model>;
+  /** Requests and searches may have `metadata`: it is switched on. */
+  metadata?: true;
 };
 
 /** `spoken`: numbers as they were said; `written`: numbers, money, dates and times in figures. Only with `capabilities.written_form`. */
