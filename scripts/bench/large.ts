@@ -106,30 +106,34 @@ function printRow(place: Place, of: Case, name: string, spent: Spent, ours: Spen
   console.log(`| ${cells.join(" | ")} |`);
 }
 
-/** Measures each program in turn, round by round. */
+/** Measures each program in turn, round by round, and prints the row of each after its last round. */
 async function measureCase(place: Place, of: Case, programs: readonly Program[]): Promise<void> {
-  const runs = new Map(programs.map(({ name }) => [name, [] as Spent[]]));
-  for (let round = 0; round < options.rounds; round++)
+  const runs = new Map<string, Spent[]>(programs.map(({ name }) => [name, []]));
+  let ours: Spent | undefined;
+  for (let round = 1; round <= options.rounds; round++) {
     for (const program of programs) {
-      const spent = await measureOnce(place, of, program).catch((error: unknown) => {
+      const all = runs.get(program.name) ?? [];
+      try {
+        all.push(await measureOnce(place, of, program));
+      } catch (error) {
         console.log(`| ${place.model.name} | ${place.cores} | ${program.name} failed: ${error} |`);
-        return undefined;
-      });
-      if (spent) runs.get(program.name)?.push(spent);
+      }
+      if (round < options.rounds || all.length === 0) continue;
+      const spent = medianOf(all);
+      if (program.name === "Shruti") ours = spent;
+      printRow(place, of, program.name, spent, ours);
     }
-  const middle = (all: readonly Spent[], of: (run: Spent) => number) => median(all.map(of));
-  const whole = [...runs].filter(([, all]) => all.length > 0);
-  const medians = whole.map(([name, all]): [string, Spent] => [
-    name,
-    {
-      seconds: middle(all, (run) => run.seconds),
-      processorSeconds: middle(all, (run) => run.processorSeconds),
-      memoryMb: middle(all, (run) => run.memoryMb),
-      words: middle(all, (run) => run.words),
-    },
-  ]);
-  const ours = medians.find(([name]) => name === "Shruti")?.[1];
-  for (const [name, spent] of medians) printRow(place, of, name, spent, ours);
+  }
+}
+
+function medianOf(runs: readonly Spent[]): Spent {
+  const middle = (of: (run: Spent) => number) => median(runs.map(of));
+  return {
+    seconds: middle((run) => run.seconds),
+    processorSeconds: middle((run) => run.processorSeconds),
+    memoryMb: middle((run) => run.memoryMb),
+    words: middle((run) => run.words),
+  };
 }
 
 async function measureOnce({ model, cores }: Place, of: Case, program: Program): Promise<Spent> {
