@@ -32,7 +32,7 @@ export type BucketService = {
   add(bucket: NewBucket): BucketView;
   /** Lists the buckets of an organization or of all. @throws AppError `not_found` for the organization */
   list(organizationId?: string): BucketView[];
-  /** Removes a bucket with its credentials. What is being fetched from it ends. @throws AppError `not_found` */
+  /** Removes a bucket with its credentials. An object that is arriving still arrives; the next attempt fails. @throws AppError `not_found` */
   remove(organizationId: string, name: string): void;
 };
 

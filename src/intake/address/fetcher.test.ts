@@ -260,6 +260,7 @@ describe("an address is refused", () => {
     ["https://10.0.0.1/x.wav", /private address/],
     ["https://[::1]/x.wav", /loopback/],
     ["https://files.example/x.wav#a", /fragment/],
+    ["https://me:50%@files.example/x.wav", /begins no code of a character/],
     ["s3://no-such-bucket/x.wav", /no bucket no-such-bucket/],
     ["s3://calls/../x.wav", /cannot carry/],
     ["s3://calls/", /must name an object/],

@@ -56,8 +56,20 @@ export function checkSourceUrl(text: string, config: Config): URL {
   if (!/^https:/i.test(text)) throw invalid("The address must begin with https:// or s3://.");
   const use = { detail: DETAIL, mayHaveUser: true, refusal: "Files are not fetched from this address" };
   const url = checkUrl(text, intakeRules(config), use);
+  // They are decoded with each request, which could not be made.
+  if (!isDecodable(url.username) || !isDecodable(url.password))
+    throw invalid("The user name or the password in the address has a % that begins no code of a character.");
   requireListed(url, config.intake.hosts);
   return url;
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**
