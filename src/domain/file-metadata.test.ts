@@ -124,7 +124,7 @@ test.each(BESIDE)("beside: %s", (_, settings, fileName, text, metadata) => {
 
 const many = JSON.stringify(Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`k${at}`, "v"])));
 const PROBLEMS: [settings: FileMetadataSettings, fileName: string, text: string | null, problem: string][] = [
-  [{ pattern: PATTERN }, "voice.wav", null, `the name "voice.wav" does not fit ${PATTERN}`],
+  [{ pattern: PATTERN }, "voice.wav", null, `its name does not fit ${PATTERN}`],
   [{ pattern: PATTERN }, `${"a".repeat(2000)}.wav`, null, "does not fit"],
   [{ pattern: "x.wav" }, "x.wav", null, "pattern names nothing, as {agent} does"],
   [
@@ -171,7 +171,7 @@ const PROBLEMS: [settings: FileMetadataSettings, fileName: string, text: string 
     `"${"x".repeat(300_000)}"`,
     "the json beside it has more than 262144 characters",
   ],
-  [{ sidecar: "csv" }, "x.wav", CSV, 'the CSV beside it has 0 lines of "x.wav"; it needs one'],
+  [{ sidecar: "csv" }, "x.wav", CSV, "the CSV beside it has 0 lines with its name; it needs one"],
   [
     { sidecar: "csv" },
     "x.wav",

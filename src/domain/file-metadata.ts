@@ -143,7 +143,7 @@ function groupsIn(
  *
  * @param fileName without its folder
  * @param sidecarText the file beside it, as text without a byte order mark; null: there is none
- * @returns a problem is a sentence without its end, which names the file's name or what is wrong beside it
+ * @returns a problem is a sentence without its end. It does not have the name, which may say who called: it is logged
  */
 export function metadataOf(
   fileName: string,
@@ -154,7 +154,7 @@ export function metadataOf(
   const ofName = fileName.length > MAX_FILE_NAME_CHARACTERS ? undefined : read(fileName);
   if (!ofName) {
     const asked = settings.pattern ?? settings.expression;
-    return { problem: `the name ${JSON.stringify(fileName.slice(0, 300))} does not fit ${asked}` };
+    return { problem: `its name does not fit ${asked}` };
   }
   const beside = sidecarText === null ? { values: [] } : readSidecar(fileName, sidecarText, settings);
   if ("problem" in beside) return beside;
@@ -230,7 +230,7 @@ function readCsv(fileName: string, text: string): Values {
   const own = at < 0 ? lines : lines.filter((line) => line[at] === fileName);
   const [line] = own;
   if (!line || own.length > 1) {
-    const which = at < 0 ? "below the names" : `of ${JSON.stringify(fileName.slice(0, 300))}`;
+    const which = at < 0 ? "below the names" : "with its name";
     return { problem: `the CSV beside it has ${own.length} lines ${which}; it needs one` };
   }
   return {

@@ -122,7 +122,7 @@ describe("what is wrong is the file's failure, which costs nothing:", () => {
       /16 names/,
     ],
     ["a control character", '{"a":"\\u0007"}', /"a" has a control character/],
-    ["a large file", `{"a":"${"x".repeat(256 * 1024)}"}`, /^1\.json beside it has more than 262144 bytes\.$/],
+    ["a large file", `{"a":"${"x".repeat(256 * 1024)}"}`, /^Its sidecar has more than 262144 bytes\.$/],
     [
       "bytes that are no text",
       inPlace((path) => writeFileSync(path, new Uint8Array([123, 255, 0]))),
@@ -146,7 +146,7 @@ describe("what is wrong is the file's failure, which costs nothing:", () => {
     t.put("in/call.wav", speech);
     t.start([t.settings({ metadata_pattern: "{agent}_{n}.wav", failures: inRoot("bad") })]);
     await t.until(() => t.counts().failed === 1);
-    expect(t.read("bad/call.wav.reason.txt")).toBe('The name "call.wav" does not fit {agent}_{n}.wav.\n');
+    expect(t.read("bad/call.wav.reason.txt")).toBe("Its name does not fit {agent}_{n}.wav.\n");
   });
 });
 

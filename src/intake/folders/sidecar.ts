@@ -13,7 +13,10 @@ import { isMissing, isThere, moveFile, removeDurably } from "./places.ts";
 import { factsOf, openSource, type Source, SourceChanged } from "./source.ts";
 import { FileFailure, Waiting } from "./step.ts";
 
-/** Metadata of the files of a watched folder: from their names, and from a sidecar, a small file beside each. */
+/**
+ * Metadata of the files of a watched folder: from their names, and from a sidecar, a small file beside each. No sentence has a
+ * file's name, because the log has them all: a name may say who called.
+ */
 
 const rules = new WeakMap<FolderSettings, ReturnType<typeof fileMetadataRule>>();
 
@@ -75,7 +78,7 @@ export async function readMetadata(row: WatchedFileRow, settings: FolderSettings
   if ("problem" in checked) throw new Waiting(`metadata_${checked.problem}`);
   const sidecar = await findSidecar(row.folder, row.name, settings);
   if (sidecar === undefined && settings.sidecar !== "none" && settings.sidecar_required)
-    await requireRecording(row, settings);
+    await requireRecording(row);
   const text = sidecar === undefined ? null : await readSidecar(row.folder, sidecar);
   const read = metadataOf(basename(row.name), text, checked.rule);
   if ("problem" in read) throw new FileFailure(`${inSentence(read.problem)}.`);
@@ -83,31 +86,28 @@ export async function readMetadata(row: WatchedFileRow, settings: FolderSettings
 }
 
 /** Without its sidecar a file waits, unless it is gone itself: then both were removed after the recording was read. */
-async function requireRecording({ folder, name }: WatchedFileRow, settings: FolderSettings): Promise<never> {
-  const wanted = sidecarNames(basename(name), settings);
-  if (await isThere(join(folder, name))) throw new Waiting(`neither ${wanted.join(" nor ")} is beside it`);
-  throw new FileFailure(`The recording and ${wanted.join(" or ")} were removed before it was transcribed.`);
+async function requireRecording({ folder, name }: WatchedFileRow): Promise<never> {
+  if (await isThere(join(folder, name))) throw new Waiting("its sidecar is not there");
+  throw new FileFailure("It and its sidecar were removed before it was transcribed.");
 }
 
 const inSentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 async function readSidecar(folder: string, name: string): Promise<string> {
-  const base = basename(name);
   let source: Source | undefined;
   try {
     const facts = await factsOf(join(folder, name));
-    if (!facts) throw new FileFailure(`${base} beside it is not a regular file; links are not followed.`);
+    if (!facts) throw new FileFailure(`Its sidecar is not a regular file; links are not followed.`);
     if (facts.bytes > MAX_SIDECAR_CHARACTERS)
-      throw new FileFailure(`${base} beside it has more than ${MAX_SIDECAR_CHARACTERS} bytes.`);
+      throw new FileFailure(`Its sidecar has more than ${MAX_SIDECAR_CHARACTERS} bytes.`);
     source = await openSource({ folder, name, bytes: facts.bytes, changedUs: facts.changedUs });
     const bytes = await new Response(source.stream()).bytes();
     source.requireSame();
     return decodeText(bytes);
   } catch (error) {
     if (error instanceof TextEncodingError)
-      throw new FileFailure(`${base} beside it cannot be read: ${error.message}.`);
-    if (error instanceof SourceChanged || isMissing(error))
-      throw new Waiting(`${base} beside it is being written`);
+      throw new FileFailure(`Its sidecar cannot be read: ${error.message}.`);
+    if (error instanceof SourceChanged || isMissing(error)) throw new Waiting(`its sidecar is being written`);
     throw error;
   } finally {
     await source?.close();
@@ -130,7 +130,7 @@ export async function moveSidecar(from: string, to: string | null, settings: Fol
   const [full = "", short = ""] = sidecarNames(to, settings);
   const isFull = sidecar === sidecarNames(from, settings)[0];
   for (const name of isFull ? [full, short] : [short, full]) if (await moveFile(sidecar, name)) return;
-  throw new Error(`all names for ${basename(sidecar)} in ${dirname(to)} are taken`);
+  throw new Error(`all names for the sidecar in ${dirname(to)} are taken`);
 }
 
 /** Removes the sidecar of a recording that was removed. Where a new version of the recording is there, it stays. */
