@@ -59,6 +59,8 @@ const load = () =>
     .map((value) => value.toFixed(1))
     .join(" ");
 
+const isAsked = ({ name }: Program) => options.programs.some((one) => one === name.toLowerCase());
+
 /** What a program is measured on. */
 type Case = { speech: Speech; count: number; wavs: string[]; seconds: number };
 /** A model with its cores, as the table names them. */
@@ -165,7 +167,8 @@ async function measureModel(bench: Bench, model: LargeModel, cases: readonly Cas
       ];
       if (options.python !== undefined && made.ctranslate2 !== undefined)
         programs.push(openFasterWhisper(options.python, made.ctranslate2, cores));
-      for (const each of cases) if (!isLate()) await measureCase({ model, cores, peak }, each, programs);
+      for (const each of cases)
+        if (!isLate()) await measureCase({ model, cores, peak }, each, programs.filter(isAsked));
     } finally {
       await shruti.stop();
     }
