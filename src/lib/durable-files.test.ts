@@ -10,13 +10,14 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import {
   appendLines,
   appendLinesNow,
   createFile,
   isUnfinishedName,
   moveDurably,
+  sameUnfinishedPath,
   syncPath,
   syncPathNow,
   unfinishedPath,
@@ -89,6 +90,17 @@ test("files are moved, and files and folders are synced to the disk", async () =
   }
   await expect(syncPath(from)).rejects.toThrow("ENOENT");
   expect(() => syncPathNow(from)).toThrow("ENOENT");
+});
+
+test("what a killed process has left of a file is removed when the file is written again", async () => {
+  const path = join(folder, "call.json");
+  const left = await sameUnfinishedPath(path);
+  expect(isUnfinishedName(basename(left))).toBe(true);
+  writeFileSync(left, "hal");
+  await writeDurably(path, "half", 0o600, await sameUnfinishedPath(path));
+  expect(readdirSync(folder)).toEqual(["call.json"]);
+  expect(readFileSync(path, "utf8")).toBe("half");
+  expect(await sameUnfinishedPath(join(folder, "call.txt"))).not.toBe(left);
 });
 
 test("names of unfinished files are recognized, others are not", () => {

@@ -12,6 +12,7 @@ import {
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { giveToOwner } from "./give-to-owner.ts";
+import { sha256Hex } from "./sha256.ts";
 
 /** Files that survive a power cut, and whose names never show half of their bytes. */
 
@@ -49,6 +50,16 @@ export function unfinishedPath(folder: string): string {
   return join(folder, `.${randomBytes(6).toString("hex")}.unfinished`);
 }
 
+/**
+ * Removes what a killed process has left of a file, and returns the path under which the file is written until it is whole. It is
+ * the same each time. For folders of other people, which nobody sweeps; only one writer of the file may run at a time.
+ */
+export async function sameUnfinishedPath(path: string): Promise<string> {
+  const unfinished = join(dirname(path), `.${sha256Hex(path).slice(0, 12)}.unfinished`);
+  await rm(unfinished, { force: true });
+  return unfinished;
+}
+
 /** Reports whether a file's name is one of `unfinishedPath`: no finished file has such a name. */
 export function isUnfinishedName(name: string): boolean {
   return UNFINISHED.test(name);
@@ -70,14 +81,15 @@ export async function createFile(path: string, mode: number): Promise<FileHandle
  * Writes a file whole or not at all, and replaces one of the same name. File and name are on the disk afterwards.
  *
  * @param content pieces, where the whole should not be in memory
+ * @param unfinished where the file is until it is whole, in the same folder
  * @throws the system's error, and what the pieces throw; the folder is then as it was
  */
 export async function writeDurably(
   path: string,
   content: string | Uint8Array | AsyncIterable<Uint8Array>,
   mode: number,
+  unfinished: string = unfinishedPath(dirname(path)),
 ): Promise<void> {
-  const unfinished = unfinishedPath(dirname(path));
   try {
     const file = await createFile(unfinished, mode);
     try {

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import type { FolderSettings } from "../../config/folder-fields.ts";
-import { writeDurably } from "../../lib/durable-files.ts";
+import { sameUnfinishedPath, writeDurably } from "../../lib/durable-files.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { gatedTransaction, type Store } from "../../store/database.ts";
 import { deleteWatchedFile, moveWatchedFile, type WatchedFileRow } from "../../store/watched-files.ts";
@@ -126,7 +126,7 @@ export async function failFile(
   if (path === undefined) return deps.move(row, "failed");
   const to = resolve(settings.failures);
   await makeFolderOf(path, to);
-  await writeDurably(path, `${row.reason ?? ""}\n`, REASON_MODE);
+  await writeDurably(path, `${row.reason ?? ""}\n`, REASON_MODE, await sameUnfinishedPath(path));
   if (settings.after === "keep") return deps.move(row, "failed");
   const moved = await moveAway(deps, row, to);
   await moveSidecar(join(row.folder, row.name), moved.movedTo, settings);

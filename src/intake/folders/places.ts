@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { copyFile, link, lstat, mkdir, realpath, rm, stat, unlink, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { moveDurably, syncPath, unfinishedPath } from "../../lib/durable-files.ts";
+import { moveDurably, sameUnfinishedPath, syncPath } from "../../lib/durable-files.ts";
 
 /** Files and folders outside the data directory, which others change at the same time. */
 
@@ -88,7 +88,7 @@ async function moveByCopy(from: string, to: string): Promise<boolean> {
   // What an interrupted move has copied has the same size and time of change.
   if (there && (there.size !== before.size || there.mtimeMs !== before.mtimeMs)) return false;
   if (!there) {
-    const unfinished = unfinishedPath(dirname(to));
+    const unfinished = await sameUnfinishedPath(to);
     try {
       await copyFile(from, unfinished, constants.COPYFILE_EXCL);
       await utimes(unfinished, before.atime, before.mtime);

@@ -2,7 +2,7 @@ import { lstat } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import type { FolderSettings } from "../../config/folder-fields.ts";
 import type { TranscriptionResult } from "../../domain/result.ts";
-import { writeDurably } from "../../lib/durable-files.ts";
+import { sameUnfinishedPath, writeDurably } from "../../lib/durable-files.ts";
 import { bytesOfPieces } from "../../lib/text-pieces.ts";
 import { type Format, type ResultInfo, resultPieces } from "../../pipeline/render.ts";
 import type { Store } from "../../store/database.ts";
@@ -77,7 +77,7 @@ export async function writeResults(
     const path = join(root, `${row.resultName}.${format}`);
     await makeFolderOf(path, root);
     const bytes = await bytesOfPieces(await resultPieces(result, format as Format, info));
-    await writeDurably(path, bytes, mode);
+    await writeDurably(path, bytes, mode, await sameUnfinishedPath(path));
   }
 }
 
