@@ -51,8 +51,8 @@ export function unfinishedPath(folder: string): string {
 }
 
 /**
- * Removes what a killed process has left of a file, and returns the path under which the file is written until it is whole. It is
- * the same each time. For folders of other people, which nobody sweeps; only one writer of the file may run at a time.
+ * Removes what a killed process has left of a file, and returns the path that the file has until it is whole. The path is the
+ * same each time. This is for folders of customers, which the server does not search. A file has one writer at a time.
  */
 export async function sameUnfinishedPath(path: string): Promise<string> {
   const unfinished = join(dirname(path), `.${sha256Hex(path).slice(0, 12)}.unfinished`);
