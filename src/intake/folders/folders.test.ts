@@ -124,6 +124,13 @@ const scenarios: Scenario[] = [
     ],
   },
   {
+    title: "a pattern for all names takes no results",
+    settings: () => ({ pattern: "*", formats: ["txt"] }),
+    files: { "in/a.wav": speech, "in/b.json": speech, "in/notes.TXT": speech },
+    counts: { done: 1 },
+    names: ["in", "in/a.txt", "in/a.wav", "in/b.json", "in/notes.TXT"],
+  },
+  {
     title: "a name with a new line is as good as any",
     settings: () => ({ formats: ["txt"] }),
     files: { "in/a\nb.wav": speech },

@@ -6,6 +6,7 @@ import type { Metadata } from "../../domain/metadata.ts";
 import { isRecordingExtension } from "../../domain/recording-extensions.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import { named } from "../../lib/named.ts";
+import { FORMATS } from "../../pipeline/render.ts";
 import { dataDirOf } from "../../services/data-dir.ts";
 import type { Store } from "../../store/database.ts";
 import { findOrganization } from "../../store/organizations.ts";
@@ -20,6 +21,8 @@ export const keyOf = ({ path, pattern }: FolderSettings): string => `${resolve(p
 /** Endings of names that programs give files which they are still writing. */
 const TEMPORARY = /^[.~]|\.(?:tmp|temp|part|partial|filepart|crdownload|download|swp|done)$/i;
 
+const isFormat = (extension: string) => (FORMATS as readonly string[]).includes(extension);
+
 /**
  * Reports whether a watched folder takes files of a name.
  *
@@ -30,8 +33,10 @@ export function takesName(
   name: string,
 ): boolean {
   const base = basename(name);
-  if (TEMPORARY.test(base) || extname(base).toLowerCase() === `.${sidecar}`) return false;
-  if (pattern === "") return isRecordingExtension(extname(base).slice(1));
+  const extension = extname(base).slice(1).toLowerCase();
+  // Results may lie beside the recordings, and a pattern such as `*` would take them.
+  if (TEMPORARY.test(base) || extension === sidecar || isFormat(extension)) return false;
+  if (pattern === "") return isRecordingExtension(extension);
   return new Bun.Glob(pattern).match(pattern.includes("/") ? name : base);
 }
 
