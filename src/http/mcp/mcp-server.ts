@@ -26,7 +26,7 @@ const INSTRUCTIONS =
   "Shruti transcribes speech, mainly in Indian languages. Transcriptions cost the organization money; reading and searching do not.";
 
 /**
- * Makes a server of the Model Context Protocol, without its transport. A refusal of the API is a result with \`isError\`,
+ * Makes a server of the Model Context Protocol, without its transport. A refusal of the API is a result with `isError`,
  * which the assistant reads.
  */
 export function createMcpServer({ version, tools, api, signal, onFault }: McpOptions): Server {
