@@ -333,7 +333,7 @@ test("whatever a recognizer says, the words of the result are those of its text,
         });
         const segment = recognized(...words);
         const request = { language: "hi", mode, channelMode: "mix", timestamps: "word" } as const;
-        const regions = [region(0, 2), region(2.5, 4), region(9, 9 + atMs / 1000)];
+        const regions = [region(0, 2), region(2.5, 4), region(9, 9 + Math.max(1, atMs) / 1000)];
         const { segments } = await recognizeGuarded(
           {
             family: whisperFamily,

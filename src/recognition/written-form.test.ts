@@ -50,17 +50,3 @@ test("text that would lose something stays as it is, without a native text", asy
   expect(await writeSegments([spoken], { script: null, numerals: null })).toEqual([spoken]);
   expect(await segmentWriter({ script: null })).toBe(leaveSegments);
 });
-
-test("a segment is written in less than a millisecond", async () => {
-  const text =
-    "कल सुबह साढ़े नौ बजे मैंने डॉक्टर को बारह लाख पचास हज़ार रुपये दिए और अपना मोबाइल नंबर नौ आठ सात छह पाँच चार तीन दो एक शून्य लिखवाया ".repeat(
-      2,
-    );
-  const segments = Array.from({ length: 500 }, (_, index) => segmentOf(`${text}${index}`));
-  const form = { numerals: "written", script: "latin" } as const;
-  await writeSegments(segments.slice(0, 20), form);
-  const before = process.cpuUsage();
-  await writeSegments(segments, form);
-  const { user, system } = process.cpuUsage(before);
-  expect((user + system) / 1_000 / segments.length).toBeLessThan(1);
-});
