@@ -1191,7 +1191,7 @@ at_exit() {
   if [ "$CHANGING" = no ]; then
     # Stopped before the first change: only the copy is there.
     if [ "$BRINGING" = yes ]; then rm -f "$DESTDIR$BIN.new"; fi
-    # The files of the package are new already, and this machine refuses them: the server goes on with its old ones.
+    # The files of the package are new already, and this machine refuses them: the server continues with the old ones.
     if [ "$REFUSES_PACKAGE" = yes ]; then
       run_previous
       tell "the service was left as it is. Correct what was refused, then: $(configure_again)"

@@ -80,7 +80,7 @@ function parseCommand(): Options {
     });
     const formats = values.package.map((name) => {
       const format = FORMATS.find((known) => known === name);
-      if (format === undefined) throw new Error(`there is no kind of package ${name}`);
+      if (format === undefined) throw new Error(`${name} is not a kind of package`);
       return format;
     });
     if (!/^[^<>\n]*[^<>\s] <[^<>@\s]+@[^<>@\s]+>$/.test(values.maintainer))

@@ -17,6 +17,7 @@ import parseExpression from "spdx-expression-parse";
 import { loadConfig } from "../../src/config/load.ts";
 import type { PartList } from "../../src/executable/parts.ts";
 import { sha256Hex } from "../../src/lib/sha256.ts";
+import { buildFacts } from "../../src/testing/kits/release-facts.ts";
 import { bunParts } from "./bun-parts.ts";
 import { renderExampleConfig } from "./bundle.ts";
 import { demoModel, nativeParts } from "./native-parts.ts";
@@ -31,18 +32,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "shruti-release-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const BUILD: PartList["build"] = {
-  version: "1.2.3",
-  commit: "0123456789abcdef0123456789abcdef01234567",
-  dirty: false,
-  committed_at: "2026-11-22T06:00:00.000Z",
-  platform: "linux-x64",
-  compiler: "cc 1",
-  glibc: "2.28",
-  processor_code: { names: ["haswell", "x64"], complete: false },
-  bun: Bun.version,
-  bun_revision: Bun.revision,
-};
+const BUILD = buildFacts();
 
 describe("parts", () => {
   let list: PartList;

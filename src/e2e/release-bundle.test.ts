@@ -220,8 +220,8 @@ test.each([
   ["an unknown platform", ["--platform", "windows"], "there is no platform windows"],
   ["an unknown backend", ["--backend", "cuda"], "there is no backend cuda of a release"],
   ["a backend for this machine alone", ["--host", "--backend", "vulkan"], "--backend belongs to a release"],
-  ["an unknown kind of package", ["--package", "apk"], "there is no kind of package apk"],
-  ["a maintainer without address", ["--maintainer", "Somebody"], "Somebody is not NAME <ADDRESS>"],
+  ["an unknown kind of package", ["--package", "apk"], "apk is not a kind of package"],
+  ["a maintainer without address", ["--maintainer", "Asha"], "Asha is not NAME <ADDRESS>"],
   ["an unknown option", ["--fast"], "--fast"],
 ])("%s is refused", async (_what, options, message) => {
   const { code, err } = await run(ROOT, process.execPath, "scripts/release.ts", ...options);

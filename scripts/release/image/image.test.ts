@@ -8,6 +8,7 @@ import { extract, list } from "tar";
 import type { PartList } from "../../../src/executable/parts.ts";
 import { sha256Hex } from "../../../src/lib/sha256.ts";
 import { isSignedBy } from "../../../src/lib/signatures.ts";
+import { buildFacts } from "../../../src/testing/kits/release-facts.ts";
 import type { Descriptor } from "./blobs.ts";
 import { type Architecture, unpackedGlibc } from "./glibc.ts";
 import { USER, writeImage } from "./image.ts";
@@ -18,18 +19,7 @@ const folder = mkdtempSync(join(tmpdir(), "shruti-image-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const PARTS: PartList = {
-  build: {
-    version: "1.2.3",
-    commit: "0123456789abcdef0123456789abcdef01234567",
-    dirty: false,
-    committed_at: "2026-11-22T06:00:00.000Z",
-    platform: "linux-x64",
-    compiler: "cc 1",
-    glibc: "2.28",
-    processor_code: { names: ["x64"], complete: true },
-    bun: Bun.version,
-    bun_revision: Bun.revision,
-  },
+  build: buildFacts({ processor_code: { names: ["x64"], complete: true } }),
   licence: null,
   parts: [],
   texts: {},

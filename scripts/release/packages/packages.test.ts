@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PartList } from "../../../src/executable/parts.ts";
+import { buildFacts } from "../../../src/testing/kits/release-facts.ts";
 import { layOutBundle } from "../bundle.ts";
 import { NO_MAINTAINER } from "./package-facts.ts";
 import { writePackages } from "./packages.ts";
@@ -13,18 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "shruti-packages-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const PARTS: PartList = {
-  build: {
-    version: "1.2.0-rc.1",
-    commit: "0123456789abcdef0123456789abcdef01234567",
-    dirty: false,
-    committed_at: "2026-11-22T06:00:00.000Z",
-    platform: "linux-x64",
-    compiler: "cc 1",
-    glibc: "2.28",
-    processor_code: { names: ["haswell", "x64"], complete: false },
-    bun: Bun.version,
-    bun_revision: Bun.revision,
-  },
+  build: buildFacts({ version: "1.2.0-rc.1" }),
   licence: null,
   parts: [],
   texts: {},

@@ -343,7 +343,7 @@ function punctuationPart(deps: ModelServiceDeps, directory: string): Punctuation
     },
     async removePunctuation() {
       if (!(await deletePunctuation(directory)))
-        throw new AppError("not_found", { message: "There is no model of punctuation." });
+        throw new AppError("not_found", { message: "No model of punctuation is installed." });
       record(deps, { action: "punctuation_model.remove", object: PUNCTUATION_KIND });
     },
   };
