@@ -22,7 +22,10 @@ export type UploadFetch = {
   nowMs: number;
   /** Stores what is known of the file. */
   note: (facts: FileFacts) => Promise<void>;
-  /** Called once the file has more bytes than earlier attempts have brought. */
+  /**
+   * Called when bytes have come that later attempts can build on. A file that begins again from its first byte brings
+   * none: where it is cut off each time, one attempt may have more bytes than the one before, without end.
+   */
   onProgress: () => void;
 };
 
@@ -94,8 +97,8 @@ async function receive(
   file: OpenedFile,
   stored: number,
 ): Promise<number> {
-  const { response, start, totalBytes } = file;
-  let position = start;
+  const { response, start, totalBytes, validator } = file;
+  const canBeContinued = start > 0 || (stored === 0 && validator !== undefined);
   const { host } = work.address.url;
   try {
     const { storedBytes } = await uploads.receive(work.upload.id, {
@@ -103,9 +106,8 @@ async function receive(
       body: response.body,
       ...(totalBytes === undefined ? {} : { declaredBytes: totalBytes - start }),
       signal: work.signal,
-      onChunk(chunk) {
-        position += chunk.length;
-        if (position > stored) work.onProgress();
+      onChunk() {
+        if (canBeContinued) work.onProgress();
       },
     });
     return storedBytes;

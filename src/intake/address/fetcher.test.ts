@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Transcription, TranscriptionCreate } from "../../http/wire/schemas.ts";
@@ -61,15 +61,21 @@ const noLeaks = () => expect(testApp.app.services.credit.audit().problems).toEqu
 
 /** The head of an answer with the whole recording. */
 const whole = { etag: '"v1"', "content-type": "audio/wav", "content-length": String(recording.length) };
-/** Sends the first bytes of the recording, and then breaks the connection off, or sends nothing more. */
+/** Sends the first bytes of the recording, and breaks the connection off once they are stored, or sends nothing more. */
 const part = (
   bytes: number,
   then: "cut" | "hold",
   onEnd?: () => void,
   headers: Record<string, string> = whole,
 ): HostAnswer => {
-  return () => ({ headers, bytes: recording.slice(0, bytes), then, ...(onEnd ? { onEnd } : {}) });
+  const sent = { headers, bytes: recording.slice(0, bytes), then };
+  return () => ({ ...sent, hasArrived: () => storedBytes() === bytes, ...(onEnd ? { onEnd } : {}) });
 };
+/** The bytes that are stored of the newest upload. */
+function storedBytes(): number | undefined {
+  const [newest] = rows("SELECT id FROM uploads ORDER BY id DESC LIMIT 1") as { id: string }[];
+  return newest && statSync(audioFilePath(testApp.directory, newest.id), { throwIfNoEntry: false })?.size;
+}
 
 describe("a recording at an address", () => {
   test("is fetched, verified, reserved for and transcribed; its query is nowhere", async () => {
@@ -233,6 +239,15 @@ describe("a fetch that cannot succeed fails with a sentence", () => {
     const { etag: _, ...unnamed } = whole;
     answers["/same-cut"] = part(20_000, "cut", undefined, unnamed);
     const { body } = await start(files.url("/same-cut"));
+    expect((await ended(body.id)).error?.message).toContain("has ended the connection");
+    expect(files.requests).toHaveLength(8);
+  }, 30_000);
+
+  test("a file that is cut off at a later byte each time, and never can be continued, after eight attempts", async () => {
+    const { etag: _, ...unnamed } = whole;
+    answers["/later-cut"] = (request) =>
+      part(1000 * files.requests.length, "cut", undefined, unnamed)(request);
+    const { body } = await start(files.url("/later-cut"));
     expect((await ended(body.id)).error?.message).toContain("has ended the connection");
     expect(files.requests).toHaveLength(8);
   }, 30_000);

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { makeCertificates } from "./webhook-kit.ts";
@@ -10,6 +11,8 @@ export type BrokenAnswer = {
   headers: Record<string, string>;
   bytes: Uint8Array;
   then: "cut" | "hold";
+  /** Whether the client has its bytes, so that the connection may break off; without it, after a moment. */
+  hasArrived?: () => boolean;
   /** Called when the connection has ended. */
   onEnd?: () => void;
 };
@@ -17,7 +20,7 @@ export type BrokenAnswer = {
 /** What a path of the host does. */
 export type HostAnswer = (request: HostRequest) => Response | BrokenAnswer | Promise<Response | BrokenAnswer>;
 
-/** How long the bytes before a cut have to arrive. */
+/** How often a connection that will break off is looked at. */
 const CUT_AFTER_MS = 100;
 
 /**
@@ -48,7 +51,7 @@ export async function startFileHost(
     response.on("close", () => answer.onEnd?.());
     response.writeHead(200, answer.headers);
     response.write(answer.bytes);
-    if (answer.then === "cut") setTimeout(() => response.destroy(), CUT_AFTER_MS);
+    if (answer.then === "cut") cutOff(response, answer.hasArrived);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -63,6 +66,14 @@ export async function startFileHost(
       certificates.remove();
     },
   };
+}
+
+/** Breaks a connection off. A client loses what it has not read by then. */
+function cutOff(response: ServerResponse, hasArrived: () => boolean = () => true): void {
+  const timer = setInterval(() => {
+    if (hasArrived()) response.destroy();
+  }, CUT_AFTER_MS);
+  response.on("close", () => clearInterval(timer));
 }
 
 /** Answers with a file as web servers do: with an ETag, and with a part of it where one is asked for. */
