@@ -3,16 +3,19 @@
  *
  *   bun scripts/bench/large.ts [--models base-q5_1,medium-q5_0,turbo-q8_0,600m-q8_0] [--cores all,one] [--speech dense,half]
  *                              [--recordings 1,8] [--seconds 120] [--each 30] [--rounds 1] [--words 96] [--minutes 10]
- *                              [--programs shruti,whisper-cli,faster-whisper,parakeet-cli]
- *                              [--python FILE] [--folder FOLDER] [--only-make] [--executable dist/shruti]
+ *                              [--programs shruti,whisper-cli,faster-whisper,parakeet-cli,sherpa-onnx,onnx-asr]
+ *                              [--python FILE] [--batch 1] [--folder FOLDER] [--only-make] [--executable dist/shruti]
  *
- * A model is a shape and a type of weights. Whisper's shapes (base, small, medium, turbo) have whisper.cpp's types, and write
+ * A model is a shape and a type of weights. Whisper's shapes (base, small, medium, turbo, large) have whisper.cpp's types, and write
  * the same words for each window of 30 s (`--words`); whisper-cli has the same weights, and faster-whisper those of the f16 model
  * rounded to 8 bits, where `--python` names a Python that has it. FastConformers with a TDT head (120m, 430m, 600m) have f16, q8_0,
- * q5_0 or q5_1; parakeet-cli has the same weights. They write what random weights say, and each program something else.
+ * q5_0 or q5_1; parakeet-cli has the same weights, sherpa-onnx and onnx-asr the same in ONNX: in 32 bits beside f16, else rounded to
+ * 8 bits. FastConformers with a CTC head (ctc120m, ctc600m) are ONNX files that Shruti, sherpa-onnx and onnx-asr read: f32 or int8.
+ * `--python` names a Python with these programs, onnx and onnxruntime. FastConformers write what random weights say; with a TDT head
+ * each program writes something else.
  *
  * `--seconds` is the length of one recording, `--each` that of each of several. Shruti has several at once; the others have
- * them one after the other, as their programs do. `half` is the same speech with silence in half of it. On one core every
+ * them one after the other, as their programs do; `--batch` lets sherpa-onnx and onnx-asr compute several pieces together. `half` is the same speech with silence in half of it. On one core every
  * program is bound to the first one (`taskset`).
  *
  * Time is by the clock, without the loading of the model; × real time is the length of the recordings of it. The share of the peak
@@ -30,12 +33,14 @@ import { type Bench, runBench } from "./engine/bench.ts";
 import { measurePeak, type Peak } from "./engine/peak.ts";
 import { windowOperations } from "./engine/shapes.ts";
 import { prepareShruti } from "./engine/shruti.ts";
-import { NEMO_SHAPES, tdtOperations, tdtShape } from "./engine/tdt-model.ts";
-import { makeModel } from "./large/models.ts";
+import { encoderOperations, NEMO_SHAPES, tdtShape } from "./engine/tdt-model.ts";
+import { type MadeModel, makeModel } from "./large/models.ts";
 import { type LargeModel, readOptions, type Speech } from "./large/options.ts";
 import {
   type Cores,
+  hasModule,
   openFasterWhisper,
+  openOnnxPeer,
   openParakeetCli,
   openShruti,
   openWhisperCli,
@@ -87,9 +92,10 @@ function shareOfPeak({ model, peak }: Place, { speech, count, seconds }: Case, s
   const operations =
     model.kind === "whisper"
       ? windows * windowOperations(model.shape, options.words)
-      : seconds * tdtOperations(tdtShape(NEMO_SHAPES[model.shape]));
+      : seconds * encoderOperations(tdtShape(NEMO_SHAPES[model.shape]));
   const { floats, bf16 = 0, tiles = 0, shorts = 0, bytes = 0, byte_tiles = 0 } = peak;
-  const best = model.type === "f16" ? [floats, bf16, tiles] : [floats, shorts, bytes, byte_tiles];
+  const isFloat = model.type === "f16" || model.type === "f32";
+  const best = isFloat ? [floats, bf16, tiles] : [floats, shorts, bytes, byte_tiles];
   return operations / spent.processorSeconds / 1e9 / Math.max(...best);
 }
 
@@ -146,29 +152,40 @@ async function measureOnce({ model, cores }: Place, of: Case, program: Program):
   return found;
 }
 
-async function measureModel(bench: Bench, model: LargeModel, cases: readonly Case[], peak: Peak) {
+/** Opens the programs beside Shruti that have a model. */
+function openPeers(bench: Bench, model: LargeModel, made: MadeModel, cores: Cores): Program[] {
   const { peersFolder } = bench;
+  const { python, batch } = options;
+  const programs: Program[] = [];
+  if (made.peer !== undefined)
+    programs.push(
+      model.kind === "whisper"
+        ? openWhisperCli(peersFolder, made.peer, cores)
+        : openParakeetCli(peersFolder, made.peer, cores, bench),
+    );
+  if (python === undefined) return programs;
+  if (made.ctranslate2 !== undefined) programs.push(openFasterWhisper(python, made.ctranslate2, cores));
+  if (made.onnx !== undefined && model.kind !== "whisper") {
+    const onnx = { folder: made.onnx, head: model.kind, batch };
+    if (hasModule(python, "sherpa_onnx")) programs.push(openOnnxPeer("sherpa-onnx", python, onnx, cores));
+    if (hasModule(python, "onnx_asr")) programs.push(openOnnxPeer("onnx-asr", python, onnx, cores));
+  }
+  return programs;
+}
+
+async function measureModel(bench: Bench, model: LargeModel, cases: readonly Case[], peak: Peak) {
   const made = makeModel(model, modelPlace(bench));
   const folder = bench.subfolder(model.name);
   const executable = resolve(options.executable);
-  const isWhisper = model.kind === "whisper";
-  const own = { id: model.name.replace("_", "-"), path: made.own, isWhisper };
+  const own = { id: model.name.replace("_", "-"), path: made.own, isWhisper: model.kind === "whisper" };
   const prepared = prepareShruti({ executable, folder, port: PORT, synchronousWorkers: 1 }, [own]);
   const warmUp = bench.write("warm-up.wav", repeated(bench.speech, WARM_UP_SECONDS));
   for (const cores of options.cores) {
     const given = { executable, folder, prepared, model: own.id, warmUp, port: PORT };
     const shruti = await openShruti(given, cores);
     try {
-      const programs = [
-        shruti,
-        isWhisper
-          ? openWhisperCli(peersFolder, made.peer, cores)
-          : openParakeetCli(peersFolder, made.peer, cores, bench),
-      ];
-      if (options.python !== undefined && made.ctranslate2 !== undefined)
-        programs.push(openFasterWhisper(options.python, made.ctranslate2, cores));
-      for (const each of cases)
-        if (!isLate()) await measureCase({ model, cores, peak }, each, programs.filter(isAsked));
+      const programs = [shruti, ...openPeers(bench, model, made, cores)].filter(isAsked);
+      for (const each of cases) if (!isLate()) await measureCase({ model, cores, peak }, each, programs);
     } finally {
       await shruti.stop();
     }

@@ -6,6 +6,7 @@ export const BENCH_SHAPES = {
   small: { vocab: 51865, state: 768, audioLayers: 12, textLayers: 12, mels: 80, weights: F16 },
   medium: { vocab: 51865, state: 1024, audioLayers: 24, textLayers: 24, mels: 80, weights: F16 },
   turbo: { vocab: 51866, state: 1280, audioLayers: 32, textLayers: 4, mels: 128, weights: F16 },
+  large: { vocab: 51866, state: 1280, audioLayers: 32, textLayers: 32, mels: 128, weights: F16 },
 } as const satisfies Record<string, TensorSizes>;
 
 export type BenchShape = keyof typeof BENCH_SHAPES;

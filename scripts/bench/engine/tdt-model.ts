@@ -6,6 +6,7 @@ import { ggufHead } from "../../../src/model-import/gguf-head.ts";
 import { SLICE_VALUES } from "../../../src/model-import/halves.ts";
 import { headValues, storedType } from "../../../src/model-import/nemo/convert.ts";
 import type { WeightType } from "../../../src/model-import/quantise.ts";
+import { seededRandom } from "../../../src/testing/makers/audio-makers.ts";
 
 const TOKENS = 8_192;
 
@@ -32,17 +33,19 @@ export function tdtShape({ layers, width }: { layers: number; width: number }): 
 const FRAMES = 12.5;
 
 /** Returns the floating-point operations of the encoder's products for a second of sound. */
-export function tdtOperations(shape: TdtShape): number {
+export function encoderOperations(shape: TdtShape): number {
   const weights = tdtTensors(shape)
     .filter(({ name }) => name.startsWith("layers."))
     .reduce((sum, { shape: sizes }) => sum + sizes.reduce((product, size) => product * size, 1), 0);
   return 2 * FRAMES * weights;
 }
 
-/** Random values of deviation 1, from which all weights are taken: to make each again would take longer than to run. */
-const BLOCK = Float32Array.from({ length: SLICE_VALUES }, () => Math.random() + Math.random() - 1).map(
-  (v) => v * 2.4,
-);
+const random = seededRandom(1);
+/**
+ * Random values of deviation 1, from which all weights are taken: to make each again would take longer than to run. They are the
+ * same each time, so models of several types of weights differ by their rounding alone.
+ */
+const BLOCK = Float32Array.from({ length: SLICE_VALUES }, () => (random() + random() - 1) * 2.4);
 
 /** Returns the values of a tensor. */
 function valuesOf({ name, shape: sizes }: TdtTensor): Float32Array<ArrayBuffer> {

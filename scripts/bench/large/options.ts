@@ -8,8 +8,17 @@ const ROOT = join(import.meta.dirname, "../../..");
 const WHISPER_TYPES = ["f16", "q8_0", "q5_0"];
 const SPEECH = ["dense", "half"] as const;
 
-const PROGRAMS = ["shruti", "whisper-cli", "faster-whisper", "parakeet-cli"] as const;
+const PROGRAMS = [
+  "shruti",
+  "whisper-cli",
+  "faster-whisper",
+  "parakeet-cli",
+  "sherpa-onnx",
+  "onnx-asr",
+] as const;
 type ProgramName = (typeof PROGRAMS)[number];
+/** Types of weights in ONNX: 32 bits, or dynamic 8 bits. */
+const ONNX_TYPES = ["f32", "int8"] as const;
 
 /** Dense speech, or the same with silence in half of it. */
 export type Speech = (typeof SPEECH)[number];
@@ -17,11 +26,13 @@ export type Speech = (typeof SPEECH)[number];
 export type LargeModel = { name: string; type: string } & (
   | { kind: "whisper"; shape: BenchShape }
   | { kind: "tdt"; shape: NemoShape }
+  | { kind: "ctc"; shape: NemoShape }
 );
 
 const ALL_MODELS = [
   ...["base", "small", "medium", "turbo"].flatMap((shape) => WHISPER_TYPES.map((type) => `${shape}-${type}`)),
   ...["120m", "430m", "600m"].flatMap((shape) => ["f16", "q8_0", "q5_0"].map((type) => `${shape}-${type}`)),
+  ...["ctc120m", "ctc600m"].flatMap((shape) => ONNX_TYPES.map((type) => `${shape}-${type}`)),
 ].join(",");
 
 /** Reads the options of large.ts. @throws Error with the word that is not known */
@@ -40,6 +51,7 @@ export function readOptions() {
       minutes: { type: "string" },
       programs: { type: "string", default: PROGRAMS.join(",") },
       python: { type: "string" },
+      batch: { type: "string", default: "1" },
       folder: { type: "string" },
       "only-make": { type: "boolean", default: false },
     },
@@ -56,6 +68,7 @@ export function readOptions() {
     words: number("words", values.words),
     minutes: values.minutes === undefined ? undefined : number("minutes", values.minutes),
     programs: values.programs.split(",").map((word) => oneOf<ProgramName>(word, PROGRAMS)),
+    batch: number("batch", values.batch),
     onlyMakes: values["only-make"],
   };
 }
@@ -66,6 +79,9 @@ function readModel(name: string): LargeModel {
   const [, shape = "", type = ""] = /^([a-z0-9]+)-([a-z0-9_]+)$/.exec(name) ?? [];
   if (shape in BENCH_SHAPES) return { kind: "whisper", name, shape: shape as BenchShape, type };
   if (shape in NEMO_SHAPES) return { kind: "tdt", name, shape: shape as NemoShape, type };
+  const [, nemo = ""] = /^ctc(.+)$/.exec(shape) ?? [];
+  if (nemo in NEMO_SHAPES)
+    return { kind: "ctc", name, shape: nemo as NemoShape, type: oneOf(type, ONNX_TYPES) };
   throw new Error(`${name} is not a model: give a shape and a type of weights, such as turbo-q5_0`);
 }
 

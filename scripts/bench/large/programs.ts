@@ -100,8 +100,27 @@ export function openFasterWhisper(python: string, model: string, cores: Cores): 
   return { ...linesOf("faster-whisper", command, cores), isOnceForAShape: true };
 }
 
-/** parakeet-cli computes a file at once, so it is given pieces as long as a chunk. */
+/** Programs that compute a sound at once are given pieces as long as a chunk. */
 const PIECE_SECONDS = 20;
+
+/** A folder with a CTC or TDT model in ONNX, and how many pieces are computed together. */
+export type OnnxModel = { folder: string; head: "ctc" | "tdt"; batch: number };
+
+/** sherpa-onnx or onnx-asr in a Python that has it, greedy, on onnxruntime with as many threads as there are cores. */
+export function openOnnxPeer(
+  program: "sherpa-onnx" | "onnx-asr",
+  python: string,
+  { folder, head, batch }: OnnxModel,
+  cores: Cores,
+): Program {
+  const settings = { program, head, model: folder, threads: coresIn(cores), piece: PIECE_SECONDS, batch };
+  const command = [python, join(import.meta.dirname, "onnx_peer.py"), JSON.stringify(settings)];
+  return linesOf(program, command, cores);
+}
+
+/** Reports whether a Python has a module. */
+export const hasModule = (python: string, module: string): boolean =>
+  Bun.spawnSync([python, "-c", `import ${module}`], { stdout: "ignore", stderr: "ignore" }).success;
 
 /**
  * whisper.cpp's program for TDT models. What it takes for a second of sound is subtracted: that is the loading of the model.
@@ -164,7 +183,7 @@ function piecesOf(wav: string, { write }: Pick<Bench, "write">): string[] {
   );
 }
 
-/** A program that takes files as arguments, and prints a line of JSON for each. */
+/** A program that takes files as arguments, and prints a line of JSON for each or for all. */
 export function linesOf(name: string, command: readonly string[], cores: Cores): Program {
   return {
     name,
