@@ -942,7 +942,8 @@ initialise_with() {
     set -- "$@" --key-file "$FIRST_KEY"
   fi
   if [ "$USE_SYSTEMD" = yes ]; then set -- "$@" --service; fi
-  act "$BIN" init "$@" --config "$CONFIG"
+  # Without a terminal it asks nothing.
+  act "$BIN" init "$@" --config "$CONFIG" </dev/null
 }
 
 is_readable_for_service() {

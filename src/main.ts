@@ -31,9 +31,10 @@ if (process.argv[2] === WORKER_COMMAND) {
   // A log line that cannot be written, such as on a full disk, is lost. It must not end the program or change its status.
   process.stderr.on("error", () => {});
   const { runCli } = await import("./cli/program.ts");
-  const { openQuestions } = await import("./cli/frame/ask.ts");
+  const { openConversations, openQuestions } = await import("./cli/frame/ask.ts");
   process.exitCode = await runCli(process.argv.slice(2), {
     ask: openQuestions(),
+    converse: openConversations(),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),

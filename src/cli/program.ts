@@ -169,7 +169,8 @@ export function buildProgram(
 export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number> {
   let status = await runOnce(argv, io, clock);
   // Each repetition has used a part of the ballast. A person has confirmed the command already.
-  while (status === "repeat") status = await runOnce(argv, { ...io, ask: undefined }, clock);
+  while (status === "repeat")
+    status = await runOnce(argv, { ...io, ask: undefined, converse: undefined }, clock);
   return status;
 }
 

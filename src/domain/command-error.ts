@@ -11,7 +11,9 @@ export type CommandFailure =
   /** This machine cannot run the program. */
   | "machine"
   /** It is done, and something is lacking. */
-  | "incomplete";
+  | "incomplete"
+  /** Ctrl-C has ended its questions. */
+  | "interrupted";
 
 /** An error that ends a command with one line on standard error. */
 export class CommandError extends Error {

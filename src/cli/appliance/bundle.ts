@@ -147,7 +147,12 @@ async function verifyBundle(context: CliContext, file: string, { key, json }: Ve
   );
 }
 
-async function installBundle(context: CliContext, file: string, options: InstallOptions): Promise<void> {
+/** Verifies a bundle and installs what it holds, as `shruti bundle install`. */
+export async function installBundle(
+  context: CliContext,
+  file: string,
+  options: InstallOptions,
+): Promise<void> {
   const publicKey = openKey(options.key, readPublicKey);
   const ending = cleanUpAtEnd();
   try {

@@ -6,8 +6,13 @@ import { asWriterOf } from "../../lib/rights.ts";
 import type { ApiKeyService } from "../../services/api-keys.ts";
 import { CommandError } from "../frame/context.ts";
 
-/** Names of what the first request needs. */
-export type RecordNames = { organization: string; project: string; key: string };
+/** Names of what the first request needs. `language`: code of requests that name none, for a project that is made. */
+export type RecordNames = {
+  organization: string;
+  project: string;
+  key: string;
+  language: string | undefined;
+};
 
 /** `key`: its text; null where the key was there already: only its maker has its text. */
 export type Records = { organizationId: string; projectId: string; key: string | null };
@@ -36,7 +41,10 @@ export async function makeRecords(
   try {
     const accounts = createAccountService({ database, clock });
     const organizationId = accounts.ensureOrganization({ name: names.organization }).organization.id;
-    const projectId = accounts.ensureProject({ organizationId, name: names.project }).project.id;
+    const { project, isNew } = accounts.ensureProject({ organizationId, name: names.project });
+    const projectId = project.id;
+    if (isNew && names.language !== undefined)
+      accounts.setProject(projectId, { defaultLanguage: names.language });
     const key = hasKey(apiKeys, projectId, names.key, clock.now())
       ? null
       : makeKey(apiKeys, projectId, names.key, keyFile);
@@ -61,8 +69,7 @@ function makeKey(
   name: string,
   keyFile: string | undefined,
 ): string {
-  if (keyFile !== undefined && asWriterOf(keyFile, () => existsSync(keyFile)))
-    throw new CommandError("conflict", `${keyFile} exists already; init does not overwrite it`);
+  if (keyFile !== undefined) requireNoKeyFile(keyFile);
   const { id, key } = apiKeys.createKey({ projectId, name });
   if (keyFile === undefined) return key;
   try {
@@ -72,4 +79,10 @@ function makeKey(
     apiKeys.revokeKey(id);
     throw error;
   }
+}
+
+/** @throws CommandError `conflict` where a file for the key is there */
+export function requireNoKeyFile(keyFile: string): void {
+  if (asWriterOf(keyFile, () => existsSync(keyFile)))
+    throw new CommandError("conflict", `${keyFile} exists already; init does not overwrite it`);
 }

@@ -9,6 +9,7 @@ import { printableJson, printableLines } from "../../lib/printable.ts";
 import { actAs } from "../../lib/rights.ts";
 import type { Admin } from "../../services/admin.ts";
 import type { BegunCommand } from "../../services/command-end.ts";
+import type { Conversation } from "./ask.ts";
 import { type Cell, renderTable } from "./output.ts";
 
 /** The environment of a command and the functions that write its output. Texts include their line ends. */
@@ -18,6 +19,8 @@ export type CliIo = {
   environment: Record<string, string | undefined>;
   /** Asks a person on the terminal; undefined where there is none. */
   ask?: ((question: string) => Promise<string>) | undefined;
+  /** Begins several questions to a person on the terminal; undefined where there is none. */
+  converse?: (() => Conversation) | undefined;
   /** Width of the terminal that standard output is; undefined where it is none, such as in a pipe. */
   columns?: number | undefined;
 };
@@ -211,14 +214,21 @@ export function createCliContext(
 const TOP_OF_SCREEN = "\x1b[H\x1b[J";
 
 /** Makes every text printable at the place where it is written, so that no command can forget it. */
-function printableIo({ out, err, ask, ...rest }: CliIo): CliIo {
+function printableIo({ out, err, ask, converse, ...rest }: CliIo): CliIo {
   return {
     ...rest,
     out: (text) => out(printableLines(text)),
     err: (text) => err(printableLines(text)),
     ask: ask && ((question) => ask(printableLines(question))),
+    converse: converse && (() => printableConversation(converse())),
   };
 }
+
+const printableConversation = (conversation: Conversation): Conversation => ({
+  ask: (question) => conversation.ask(printableLines(question)),
+  columns: conversation.columns,
+  close: () => conversation.close(),
+});
 
 /** Settings that decide which program or which foreign files work on a recording. */
 const CHOICES = [

@@ -4,6 +4,10 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
     ["in the current folder", "init"],
     ["for a service", "--config /etc/shruti/shruti.toml init --data /var/lib/shruti"],
     [
+      "with a model from a machine with a network, and without questions",
+      "init --languages hi --model ./carry.tar --bundle-key signer.pem --openai --yes",
+    ],
+    [
       "again and again, by a tool that manages machines",
       "init --unless-exists --name hospital --project-name ward --key-file ward.key",
     ],

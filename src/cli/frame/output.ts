@@ -100,6 +100,10 @@ export function counted(count: number, one: string, several = `${one}s`): string
   return `${count} ${count === 1 ? one : several}`;
 }
 
+/** Writes a text as one word of a command for a shell (POSIX), such as a path with a space. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
 const rupeeFormat = new Intl.NumberFormat("en-IN");
 
 /** Renders paise exactly as rupees with Indian grouping, such as `₹1,23,456.78`. */

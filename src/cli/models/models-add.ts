@@ -30,7 +30,10 @@ import {
 } from "./models-options.ts";
 import { findingsOf, trialJson } from "./trial-report.ts";
 
-type AddArguments = Pick<AddModelOptions, "id" | "name" | "licence" | "source" | "notice" | "sha256"> & {
+export type AddArguments = Pick<
+  AddModelOptions,
+  "id" | "name" | "licence" | "source" | "notice" | "sha256"
+> & {
   modelVersion?: string;
   language?: GivenLanguage[];
   languages?: GivenLanguage[];
@@ -153,7 +156,8 @@ async function addSpeakerWeights(
   else context.printLine(kind);
 }
 
-async function addModel(
+/** Brings a model into the models directory, and prints what `shruti models add` prints. @throws as that command does */
+export async function addModel(
   context: CliContext,
   path: string,
   options: AddArguments,
@@ -206,7 +210,8 @@ async function addModel(
   }
 }
 
-function checkFound(source: FoundSource): void {
+/** Checks quickly whether what was found can be added. @throws AppError `invalid_request` with the reason */
+export function checkFound(source: FoundSource): void {
   try {
     source.check();
   } catch (error) {

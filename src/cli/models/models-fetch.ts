@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { makeFoldersBelow } from "../../lib/output-files.ts";
 import type { CatalogueEntry, CatalogueFile } from "../../services/models/catalogue.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
-import { renderFields, renderTable } from "../frame/output.ts";
+import { renderFields, renderTable, shellWord } from "../frame/output.ts";
 import { openProgress } from "../frame/progress.ts";
 
 type FetchOptions = {
@@ -62,7 +62,7 @@ async function findEntry(name: string): Promise<CatalogueEntry> {
   return entry;
 }
 
-function readMirror(text: string): string {
+export function readMirror(text: string): string {
   if (!/^https?:\/\/[^\s?#]+$/.test(text))
     throw new CommandError("usage", "the mirror is an http or https address");
   return text.replace(/\/+$/, "");
@@ -91,6 +91,28 @@ function printFiles(context: CliContext, entry: CatalogueEntry, { mirror, json }
 }
 
 async function fetchEntry(context: CliContext, entry: CatalogueEntry, options: FetchOptions): Promise<void> {
+  const files = await fetchFiles(context, entry, options);
+  report(context, entry, files, options);
+}
+
+/** What was fetched of an entry. */
+export type FetchedFiles = {
+  /** What `models add` takes: the file, or the model's folder. */
+  path: string;
+  received: readonly { name: string; path: string; sha256: string; verified: boolean }[];
+};
+
+/**
+ * Downloads the files of an entry below a folder and checks them.
+ *
+ * @throws CommandError `usage` for files whose SHA-256 are not known, unless the options accept them; Error with the name of
+ *   the file that could not be fetched
+ */
+export async function fetchFiles(
+  context: CliContext,
+  entry: CatalogueEntry,
+  options: Pick<FetchOptions, "directory" | "acceptUnverified" | "mirror">,
+): Promise<FetchedFiles> {
   const [{ download }, { unverifiedFiles }] = await Promise.all([
     import("../../lib/download.ts"),
     import("../../services/models/catalogue.ts"),
@@ -102,9 +124,10 @@ async function fetchEntry(context: CliContext, entry: CatalogueEntry, options: F
       `the SHA-256 of ${unverified.join(", ")} of ${entry.name} are not known, so nobody would notice other content; --accept-unverified fetches them all the same, and weights are checked`,
     );
   }
-  const folder = isFolder(entry) ? join(options.directory, entry.name) : options.directory;
+  const fetched = pathIn(entry, options.directory);
+  const folder = isFolder(entry) ? fetched : options.directory;
   makeFoldersBelow(options.directory, folder);
-  const received: { name: string; path: string; sha256: string; verified: boolean }[] = [];
+  const received: FetchedFiles["received"][number][] = [];
   for (const file of entry.files) {
     const { name, bytes, sha256 } = file;
     const path = join(folder, name);
@@ -124,35 +147,46 @@ async function fetchEntry(context: CliContext, entry: CatalogueEntry, options: F
       progress.close();
     }
   }
-  report(context, entry, folder, received, options);
+  return { path: fetched, received };
 }
 
 function report(
   context: CliContext,
   entry: CatalogueEntry,
-  folder: string,
-  received: readonly { name: string; path: string; sha256: string; verified: boolean }[],
+  { path, received }: FetchedFiles,
   { json }: FetchOptions,
 ): void {
   if (json) context.printJson({ name: entry.name, files: received });
   else
-    for (const { path, sha256, verified } of received) {
+    for (const { path: file, sha256, verified } of received) {
       context.printLine(
-        `${path}: SHA-256 ${sha256} ${verified ? "is right" : "was not checked: none is known"}`,
+        `${file}: SHA-256 ${sha256} ${verified ? "is right" : "was not checked: none is known"}`,
       );
     }
-  const path = isFolder(entry) ? folder : (received[0]?.path ?? folder);
+  context.note(`Install it with: ${addCommand(entry, path)}`);
+}
+
+/** Returns where `models fetch` puts an entry, below a folder: the path of its file, or of the model's folder. */
+export const pathIn = (entry: CatalogueEntry, directory: string): string =>
+  join(directory, isFolder(entry) ? entry.name : (entry.files[0]?.name ?? ""));
+
+/** Returns the command that installs what was fetched of an entry. */
+export function addCommand(entry: CatalogueEntry, path: string): string {
   const kind = kindOf(entry);
   const languages = entry.languages && kind === undefined ? ` --languages ${entry.languages.join(",")}` : "";
-  const given = `${kind === undefined ? "" : `--kind ${kind} `}${path}${languages}`;
-  const licence = /^see /.test(entry.licence) ? "" : ` --licence ${entry.licence}`;
-  context.note(`Install it with: shruti models add ${given}${licence} --source ${entry.source}`);
+  const given = `${kind === undefined ? "" : `--kind ${kind} `}${shellWord(path)}${languages}`;
+  const licence = licenceOf(entry) === undefined ? "" : ` --licence ${entry.licence}`;
+  return `shruti models add ${given}${licence} --source ${entry.source}`;
 }
+
+/** Returns the licence of an entry; undefined: only its page says it. */
+export const licenceOf = ({ licence }: CatalogueEntry): string | undefined =>
+  licence.startsWith("see ") ? undefined : licence;
 
 const isFolder = ({ form }: CatalogueEntry) => form === "folder" || form === "punctuation";
 
 /** What an entry is beside the speech models; undefined: a speech model. */
-const kindOf = ({ form }: CatalogueEntry) => (form === "ggml" || form === "folder" ? undefined : form);
+export const kindOf = ({ form }: CatalogueEntry) => (form === "ggml" || form === "folder" ? undefined : form);
 
 function listOf(entries: readonly CatalogueEntry[]): string {
   const rows = entries.map((entry) => [
@@ -171,7 +205,8 @@ function purposeOf(entry: CatalogueEntry): string {
   return `${kind === "punctuation" ? "adds punctuation" : "distinguishes speakers"}: --kind ${kind}`;
 }
 
-function megabytes({ size }: CatalogueEntry): string {
+/** Returns the size of an entry in megabytes, and a sign where that is rounded. */
+export function megabytes({ size }: CatalogueEntry): string {
   return `${size.isRounded ? "≈ " : ""}${Math.round(size.bytes / 1e6)}`;
 }
 

@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
+import { closeSync, readSync } from "node:fs";
 import { ChecksumsError, parseChecksums } from "../../lib/checksums.ts";
-import { statRegularFile } from "../../lib/regular-file.ts";
+import { openRegularFile, statRegularFile } from "../../lib/regular-file.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { isSignedBy, keyFingerprint } from "../../lib/signatures.ts";
 import { type FolderRules, type FolderTar, readFolderTar, UnfitEntryError } from "../signed/folder-tar.ts";
@@ -30,6 +31,17 @@ const KEPT = [CHECKSUMS, SIGNATURE, CONTENTS];
 
 /** What the entries of a bundle must be like. */
 export const BUNDLE_RULES: FolderRules = { folder: FOLDER, kept: KEPT, maxKeptBytes: 4 * 1024 * 1024 };
+
+/** Reports whether a path is a file that begins as a bundle does. Nothing is verified. */
+export function isBundle(path: string): boolean {
+  const beginning = Buffer.alloc(FOLDER.length + 1);
+  const file = openRegularFile(path);
+  try {
+    return readSync(file, beginning) === beginning.length && beginning.toString("latin1") === `${FOLDER}/`;
+  } finally {
+    closeSync(file);
+  }
+}
 
 /**
  * Reads a bundle once and writes nothing: every file must be listed in the signed checksums with its SHA-256, and every

@@ -1,3 +1,4 @@
+import { NoAnswer } from "../../cli/frame/ask.ts";
 import type { CliIo } from "../../cli/frame/context.ts";
 import { runCli } from "../../cli/program.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -27,6 +28,42 @@ export async function runAnswered(
     return answer;
   };
   return { ...(await capture(argv, { environment, columns: 80, ask }, clock)), asked };
+}
+
+/** Ends a conversation in the place of an answer: a key that a person presses, or the end of the input. */
+export const CTRL_C = Symbol("Ctrl-C");
+export const END_OF_INPUT = Symbol("end of input");
+
+/**
+ * Runs a command as on a terminal, where a person gives one answer after the other to several questions. After the last
+ * one the input has ended.
+ *
+ * @returns also all questions, and how many conversations were not closed
+ */
+export async function runConversed(
+  answers: readonly (string | typeof CTRL_C | typeof END_OF_INPUT)[],
+  argv: readonly string[],
+  environment: Record<string, string | undefined>,
+  columns = 80,
+): Promise<CliOutcome & { asked: string[]; open: number }> {
+  const asked: string[] = [];
+  let open = 0;
+  const left = [...answers];
+  const converse = () => {
+    open++;
+    return {
+      async ask(question: string) {
+        asked.push(question);
+        const answer = left.shift();
+        if (typeof answer === "string") return answer;
+        throw new NoAnswer(answer === CTRL_C);
+      },
+      columns,
+      close: () => void open--,
+    };
+  };
+  const outcome = await capture(argv, { environment, columns, converse });
+  return { ...outcome, asked, open };
 }
 
 async function capture(

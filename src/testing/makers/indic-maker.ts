@@ -39,6 +39,8 @@ export type IndicForm = {
   weights?: "float" | "int8";
   /** `ai4bharat`: as published. `vernacula`: repackaged, with other names, a flat list of tokens, and spans. */
   layout?: "ai4bharat" | "vernacula";
+  /** Further languages, which have the tokens of Hindi. */
+  further?: readonly string[];
 };
 
 /** Languages of the made model, and the tokens of the tiny one that are theirs. */
@@ -49,14 +51,18 @@ const LANGUAGES = { hi: /\p{Script=Devanagari}/u, en: /[a-z]/ } as const;
  *
  * @returns the numbers that the tokens of each language have in the tiny model, in the order of the language's outputs; the first one, `<unk>`, has none
  */
-export function writeIndic(folder: string, { weights = "float", layout = "ai4bharat" }: IndicForm = {}) {
+export function writeIndic(
+  folder: string,
+  { weights = "float", layout = "ai4bharat", further = [] }: IndicForm = {},
+) {
   mkdirSync(folder, { recursive: true });
   const tiny = readOnnx(readFileSync(join(TINY_CTC, "model.onnx")));
   const texts = readFileSync(join(TINY_CTC, "tokens.txt"), "utf8")
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => line.slice(0, line.lastIndexOf(" ")));
-  const own = Object.values(LANGUAGES).map((script) =>
+  const languages = { ...LANGUAGES, ...Object.fromEntries(further.map((code) => [code, LANGUAGES.hi])) };
+  const own = Object.values(languages).map((script) =>
     texts.flatMap((text, id) => (script.test(text) && text !== "<unk>" && text !== "<blk>" ? [id] : [])),
   );
   const isPublished = layout === "ai4bharat";
@@ -69,18 +75,24 @@ export function writeIndic(folder: string, { weights = "float", layout = "ai4bha
     join(folder, isPublished ? "ctc_decoder.onnx" : "ctc_decoder-model.onnx"),
     writeOnnx(headOf(tiny, [...own.flatMap((ids) => [undefined, ...ids]), blank])),
   );
-  writeLists(folder, isPublished, own, texts);
+  writeLists(folder, isPublished, Object.keys(languages), own, texts);
   return Object.fromEntries(Object.keys(LANGUAGES).map((code, index) => [code, own[index] ?? []])) as Record<
     keyof typeof LANGUAGES,
     number[]
   >;
 }
 
-function writeLists(folder: string, isPublished: boolean, own: number[][], texts: string[]): void {
+function writeLists(
+  folder: string,
+  isPublished: boolean,
+  codes: readonly string[],
+  own: number[][],
+  texts: string[],
+): void {
   const outputs = own.reduce((sum, ids) => sum + ids.length + 1, 1);
   const json = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value));
   let start = 0;
-  const entries = Object.keys(LANGUAGES).map((code, index) => {
+  const entries = codes.map((code, index) => {
     const tokens = ["<unk>", ...(own[index] ?? []).map((id) => texts[id] ?? "")];
     const span = { start, length: tokens.length };
     start += tokens.length;
