@@ -1,5 +1,5 @@
 import { SIDECAR_KINDS } from "../domain/file-metadata.ts";
-import { CHANNEL_MODES, MAX_SPEAKERS, MODES, NUMERALS } from "../domain/transcription.ts";
+import { CHANNEL_MODES, MAX_SPEAKERS, MODES, NUMERALS, TASKS } from "../domain/transcription.ts";
 import { boolean, choice, integer, list, type TableOf, text } from "./setting.ts";
 
 /** How the server knows that a file of a watched folder is complete. */
@@ -55,6 +55,11 @@ export const FOLDER_FIELDS = {
     example: "hi",
   }),
   model: text("", "Model; empty: the one that requests without a model get."),
+  task: choice(
+    "transcribe",
+    TASKS,
+    "What becomes of speech; translate: text in English, which needs capabilities.translation.",
+  ),
   mode: choice("native", MODES, "Mode of the transcript."),
   timestamps: choice("segment", FOLDER_TIMESTAMPS, "Times in the results."),
   channel_mode: choice("mix", CHANNEL_MODES, "What happens to several channels."),

@@ -406,6 +406,14 @@ export const CONFIG_SCHEMA = {
         "Days after which the records of rejected uploads and removed webhook endpoints are removed, where nothing refers to them; 0: kept.",
       ),
     ),
+    watched_files_days: reloaded(
+      integer(
+        90,
+        0,
+        36_500,
+        "Days after which the server forgets a file of a watched folder that is done or has failed and does not lie there any more; 0: never.",
+      ),
+    ),
     restore_copies_days: reloaded(
       integer(
         30,

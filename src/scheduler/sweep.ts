@@ -1,3 +1,5 @@
+import { type Ages, before } from "../domain/clock-trust.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { holdsNewestHead, signAuditHead } from "../services/audit-heads.ts";
 import { createRetentionService, type RetentionDeps } from "../services/retention.ts";
 import type { UploadService } from "../services/uploads/uploads.ts";
@@ -5,16 +7,19 @@ import type { UploadService } from "../services/uploads/uploads.ts";
 const EVERY_MS = 60_000;
 /** How often files without a record are looked for: a command that was killed in the middle of a deletion leaves them. */
 const LOOK_FOR_ORPHANS_MS = 24 * 3_600_000;
+const FORGET_FILES_MS = 24 * 3_600_000;
 const SIGN_AUDIT_LOG_MS = 24 * 3_600_000;
 
 export type SweeperDeps = Omit<RetentionDeps, "uploads"> & {
   uploads: Pick<UploadService, "expire" | "removeAudioFile" | "sweepOrphans" | "removeOrphans">;
   dataDir: string;
+  /** Forgets files of watched folders that have ended before some time and are gone. Returns how many. */
+  forgetFiles: (endedBefore: Ages) => Promise<number>;
 };
 
 /**
  * Compares the recordings on disk with the records once at the start. Then removes, each minute, all data whose
- * retention time has passed, and each day files without a record. It also signs the head of the audit log, at the start
+ * retention time has passed, and each day files without a record and what is remembered of files of watched folders. It also signs the head of the audit log, at the start
  * and each day. Failures are logged, and the work of the rounds and the signature are tried again in the next minute.
  */
 export type Sweeper = {
@@ -38,6 +43,7 @@ export function createSweeper(
   let running: Promise<void> = Promise.resolve();
   let lookedMs = performance.now();
   let signedMs = Number.NEGATIVE_INFINITY;
+  let forgotMs = Number.NEGATIVE_INFINITY;
 
   async function guarded(what: string, work: () => Promise<unknown>): Promise<void> {
     try {
@@ -54,6 +60,8 @@ export function createSweeper(
     });
     if (performance.now() - signedMs > SIGN_AUDIT_LOG_MS)
       await guarded("the signature of the audit log", async () => signLog("day"));
+    if (performance.now() - forgotMs > FORGET_FILES_MS)
+      await guarded("the removal of what is remembered of watched folders", forgetFiles);
     if (performance.now() - lookedMs > lookForOrphansMs)
       await guarded("the removal of files", lookForOrphans);
     if (!stopping.signal.aborted) timer = setTimeout(next, everyMs);
@@ -73,6 +81,16 @@ export function createSweeper(
     const count = await deps.uploads.removeOrphans();
     lookedMs = performance.now();
     if (count > 0) deps.log.warn({ count }, "files without a record were removed");
+  }
+
+  /** While the clock is in doubt, the next round tries again. */
+  async function forgetFiles(): Promise<void> {
+    const days = deps.config.retention.watched_files_days;
+    const ages = deps.trust.ages();
+    if (!ages || days === 0) return;
+    const count = await deps.forgetFiles(before(ages, days * DAY_MS));
+    forgotMs = performance.now();
+    if (count > 0) deps.log.info({ count }, "files of watched folders that are gone were forgotten");
   }
 
   function next(): void {

@@ -287,6 +287,7 @@ export function openWorkers(
       });
     },
   });
+  const folders = createFolderService({ database, clock, config, log, uploads, transcriptions });
   return {
     scheduler,
     deliverer: createDeliverer({
@@ -311,9 +312,10 @@ export function openWorkers(
         dataDir,
       },
       purge: createPurgeService({ database, clock, config, dataDir, receipts, transcriptions }),
+      forgetFiles: folders.forgetOld,
     }),
     readiness,
-    folders: createFolderService({ database, clock, config, log, uploads, transcriptions }),
+    folders,
   };
 }
 

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Ages } from "../domain/clock-trust.ts";
 import { AppError } from "../domain/errors.ts";
 import type { TranscriptionState } from "../domain/transcription.ts";
 import { openLog, silentLog } from "../lib/log.ts";
@@ -39,7 +40,7 @@ function prepare(retention: { audio_days?: number; transcript_days?: number; rej
   const bench = openUploadBench({ clock, config });
   open.push(bench);
   const { database, uploads, trust } = bench;
-  const calls = { conflicts: new Set<string>(), deliveries: 0 };
+  const calls = { conflicts: new Set<string>(), deliveries: 0, forgotten: [] as Ages[] };
   const parts = retentionParts(bench, clock);
   const deps = {
     database,
@@ -54,6 +55,10 @@ function prepare(retention: { audio_days?: number; transcript_days?: number; rej
         if (calls.conflicts.has(id)) throw new AppError("conflict");
         return parts.transcriptions.deleteById(id);
       },
+    },
+    forgetFiles: (endedBefore: Ages) => {
+      calls.forgotten.push(endedBefore);
+      return Promise.resolve(1);
     },
     webhooks: {
       removeOld: () => {
@@ -270,6 +275,15 @@ test("the sweeper reconciles once, continues with rounds, survives a failure and
   await Bun.sleep(10);
   expect(calls.deliveries).toBe(deliveries);
   expect(sweeps).toBe(1);
+});
+
+test("the sweeper forgets files of watched folders after the start, and then once a day", async () => {
+  const { bench, calls, deps, clock } = prepare();
+  const sweeper = createSweeper({ ...deps, uploads: bench.uploads, dataDir: bench.dataDir }, 1);
+  sweeper.start();
+  while (calls.deliveries < 3) await Bun.sleep(1);
+  await sweeper.stop();
+  expect(calls.forgotten.map(({ nowMs }) => nowMs)).toEqual([clock.now() - 90 * DAY_MS]);
 });
 
 test("the sweeper signs the audit log soon where it could not at the start", async () => {

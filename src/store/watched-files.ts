@@ -1,6 +1,8 @@
-import { and, asc, count, eq, inArray, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, sql } from "drizzle-orm";
+import type { Ages } from "../domain/clock-trust.ts";
 import { canMoveWatchedFile, type WatchedFileState } from "../domain/watched-file.ts";
 import type { Store } from "./database.ts";
+import { isBefore } from "./over.ts";
 import { prepared } from "./prepared.ts";
 import { watchedFiles } from "./schema.ts";
 
@@ -89,6 +91,28 @@ export function listFailedFiles(store: Store, limit: number, folder?: string): W
     .from(watchedFiles)
     .where(and(sql`state = 'failed'`, folder === undefined ? undefined : eq(watchedFiles.folder, folder)))
     .orderBy(sql`number DESC`)
+    .limit(limit)
+    .all();
+}
+
+/** Lists files that were done or had failed before some time, by number, beginning after one. */
+export function listEndedFiles(
+  store: Store,
+  endedBefore: Ages,
+  after: number,
+  limit: number,
+): WatchedFileRow[] {
+  return store
+    .select()
+    .from(watchedFiles)
+    .where(
+      and(
+        sql`state IN ('done', 'failed')`,
+        isBefore(watchedFiles.updatedAt, endedBefore),
+        gt(watchedFiles.number, after),
+      ),
+    )
+    .orderBy(asc(watchedFiles.number))
     .limit(limit)
     .all();
 }

@@ -18,6 +18,7 @@ import { transaction } from "../../store/database.ts";
 import { listFailedFiles, moveWatchedFile } from "../../store/watched-files.ts";
 import { type FolderTest, openFolderTest } from "../../testing/kits/folder-kit.ts";
 import { scriptedAudio } from "../../testing/kits/scripted-engine.ts";
+import { checkFolderSettings } from "./rules.ts";
 
 let t: FolderTest;
 beforeEach(async () => {
@@ -430,6 +431,133 @@ test("a failed file is put back and taken again when an admin asks for it", asyn
   service.onOutsideChange();
   await t.until(() => t.counts().done === 1);
   expect(t.names(".").filter((name) => name.includes("/"))).toEqual(["in/a.txt", "old/a.wav"]);
+});
+
+describe("what is remembered of a file that has ended long ago", () => {
+  const moved = () => ({ after: "move" as const, move_to: inRoot("old"), failures: inRoot("bad") });
+  const SCENARIOS: {
+    title: string;
+    settings?: () => Partial<FolderSettings>;
+    sound?: string;
+    counts: Record<string, number>;
+    change?: () => void;
+    forgotten: number;
+  }[] = [
+    { title: "stays while it lies there", counts: { done: 1 }, forgotten: 0 },
+    {
+      title: "goes when it was removed",
+      counts: { done: 1 },
+      change: () => rmSync(inRoot("in/a.wav")),
+      forgotten: 1,
+    },
+    { title: "goes when it was moved", settings: moved, counts: { done: 1 }, forgotten: 1 },
+    {
+      title: "goes when it was deleted",
+      settings: () => ({ after: "delete" }),
+      counts: { done: 1 },
+      forgotten: 1,
+    },
+    {
+      title: "goes when a newer version has taken its place, and that one stays",
+      counts: { done: 2 },
+      change: () => t.put("in/a.wav", { seconds: 4, text: "नया" }),
+      forgotten: 1,
+    },
+    {
+      title: "stays when it has failed and lies there",
+      sound: "no sound",
+      counts: { failed: 1 },
+      forgotten: 0,
+    },
+    {
+      title: "stays when it has failed and lies in the folder of failures",
+      settings: moved,
+      sound: "no sound",
+      counts: { failed: 1 },
+      forgotten: 0,
+    },
+    {
+      title: "goes when it has failed and was removed from there",
+      settings: moved,
+      sound: "no sound",
+      counts: { failed: 1 },
+      change: () => rmSync(inRoot("bad/a.wav")),
+      forgotten: 1,
+    },
+    {
+      title: "stays when its folder is not there",
+      counts: { done: 1 },
+      change: () => renameSync(inRoot("in"), inRoot("away")),
+      forgotten: 0,
+    },
+    {
+      title: "stays when another disk is mounted at its folder",
+      counts: { done: 1 },
+      change() {
+        renameSync(inRoot("in"), inRoot("away"));
+        t.put("in/note.txt", "of another disk");
+      },
+      forgotten: 0,
+    },
+  ];
+  test.each(SCENARIOS)("$title", async ({ settings, sound, counts, change, forgotten }) => {
+    t.put("in/a.wav", sound ?? speech);
+    const { service } = t.start([t.settings({ results: inRoot("out"), ...settings?.() })]);
+    await t.until(() => t.counts().done === 1 || t.counts().failed === 1);
+    change?.();
+    await t.until(() => Bun.deepEquals(t.counts(), counts), JSON.stringify(counts));
+    expect(await service.forgetOld({ nowMs: t.clock.now(), wrong: [] })).toBe(0);
+    const charges = t.charges();
+    expect(await service.forgetOld({ nowMs: t.clock.now() + 1, wrong: [] })).toBe(forgotten);
+    // What lies there, or comes back with its disk, is not done again.
+    if (t.has("away")) {
+      rmSync(inRoot("in"), { recursive: true, force: true });
+      renameSync(inRoot("away"), inRoot("in"));
+    }
+    await Bun.sleep(150);
+    expect(t.charges()).toBe(charges);
+    const left = Object.values(counts).reduce((sum, count) => sum + count, 0) - forgotten;
+    expect(Object.values(t.counts()).reduce((sum, count) => sum + count, 0)).toBe(left);
+  });
+
+  test("goes from a folder whose disk has another number since a restart, where a known file lies", async () => {
+    t.put("in/a.wav", speech);
+    t.put("in/b.wav", { ...speech, text: "दो" });
+    const { service } = t.start([t.settings({ results: inRoot("out") })]);
+    await t.until(() => t.counts().done === 2);
+    rmSync(inRoot("in/a.wav"));
+    t.app.database.sqlite.run("UPDATE watched_files SET device = 'earlier'");
+    expect(await service.forgetOld({ nowMs: t.clock.now() + 1, wrong: [] })).toBe(1);
+    rmSync(inRoot("in/b.wav"));
+    expect(await service.forgetOld({ nowMs: t.clock.now() + 1, wrong: [] })).toBe(0);
+  });
+});
+
+test("the speech of a folder can become English, where the config allows translations", async () => {
+  const hindi = { ...speech, text: "डॉक्टर को दिए", english: "The doctor was given it." };
+  const on = await openFolderTest({ config: { capabilities: { translation: true } }, canTranslate: true });
+  try {
+    on.put("in/a.wav", hindi);
+    const settings = on.settings({ task: "translate", formats: ["txt"] });
+    on.start([settings]);
+    await on.until(() => on.counts().done === 1);
+    expect(on.read("in/a.txt")).toContain(hindi.english);
+    const check = (translation: boolean) => () => {
+      const capabilities = { ...on.config.capabilities, translation };
+      checkFolderSettings({
+        ...on.config,
+        capabilities,
+        intake: { ...on.config.intake, folder: [settings] },
+      });
+    };
+    expect(check(false)).toThrow("task = translate needs capabilities.translation = true");
+    expect(check(true)).not.toThrow();
+    // What a translation cannot have is a problem of the folder, and no file's.
+    const { service } = on.start([{ ...settings, path: `${on.root}/other`, timestamps: "word" }]);
+    await on.until(() => service.numbers().problems === 1);
+  } finally {
+    await on.close();
+  }
 });
 
 describe("after an interruption", () => {

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { createDecoderPlaces } from "../../admission/decoder-places.ts";
 import type { FolderSettings } from "../../config/folder-fields.ts";
 import type { Config } from "../../config/schema.ts";
+import type { Ages } from "../../domain/clock-trust.ts";
 import type { WatchedFileState } from "../../domain/watched-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
@@ -14,6 +15,7 @@ import {
   listUnfinishedFiles,
   moveWatchedFile,
 } from "../../store/watched-files.ts";
+import { forgetOldFiles } from "./forget.ts";
 import { createFilesInHand, type FileInHand, type RetryPauses } from "./hand.ts";
 import type { ReadyFile } from "./look.ts";
 import { keyOf, projectOf, requestFor } from "./rules.ts";
@@ -56,6 +58,8 @@ export type FolderService = {
   /** Returns what the folders are doing, for the status file. */
   status(): FolderState[];
   numbers(): FolderNumbers;
+  /** Forgets files that have ended before some time and are gone (`forgetOldFiles`). Returns how many. */
+  forgetOld(endedBefore: Ages): Promise<number>;
   /** Ends all work within a step. It continues after the next start. */
   stop(): Promise<void>;
 };
@@ -184,6 +188,7 @@ export function createFolderService(deps: FolderDeps, pauses: FolderPauses = PAU
         done: hand.done(),
       };
     },
+    forgetOld: (endedBefore) => forgetOldFiles(database, endedBefore, stopping.signal),
     async stop() {
       clearInterval(timer);
       timer = undefined;

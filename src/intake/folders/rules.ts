@@ -78,7 +78,7 @@ export function checkFolderSettings(config: Config): void {
 
 function problemsOf(settings: FolderSettings, config: Config): string[] {
   const { path, after, move_to, failures, formats, timestamps, diarization } = settings;
-  const { min_speakers, max_speakers, numerals, script } = settings;
+  const { min_speakers, max_speakers, numerals, script, task } = settings;
   const folder = resolve(path);
   const data = dataDirOf(config);
   const problems: [isWrong: boolean, sentence: string][] = [
@@ -100,6 +100,10 @@ function problemsOf(settings: FolderSettings, config: Config): string[] {
     [
       (numerals === "written" || script !== "") && !config.capabilities.written_form,
       "numerals and script need capabilities.written_form = true",
+    ],
+    [
+      task === "translate" && !config.capabilities.translation,
+      "task = translate needs capabilities.translation = true",
     ],
     [
       timestamps === "word" && !config.capabilities.word_timestamps,
@@ -178,7 +182,7 @@ export function requestFor(
   project: Pick<ProjectRow, "defaultLanguage">,
   metadata: Metadata = {},
 ): TranscriptionRequest | { problem: string } {
-  const { mode, timestamps, channel_mode, diarization, min_speakers, max_speakers } = settings;
+  const { task, mode, timestamps, channel_mode, diarization, min_speakers, max_speakers } = settings;
   const language = settings.language || project.defaultLanguage;
   if (!language) return { problem: "it has no language, and its project has none either" };
   const speakers = {
@@ -187,6 +191,7 @@ export function requestFor(
   };
   return {
     ...{ language, mode, timestamps, channelMode: channel_mode },
+    ...(task === "translate" ? { task } : {}),
     ...(diarization ? { diarization: speakers } : {}),
     ...(settings.numerals === "written" ? { numerals: settings.numerals } : {}),
     ...(settings.script === "" || settings.script === "native" ? {} : { script: settings.script }),
