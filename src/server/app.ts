@@ -222,6 +222,7 @@ function openHttp(
     deliverer,
     readiness,
     folders,
+    addressWork,
     backups,
     numbers,
     consoleNumbers,
@@ -237,6 +238,7 @@ function openHttp(
     ...{ numbers, database, backups, config, ends, clock },
     uploads: others.uploads,
     folders,
+    addressWork,
   });
   if (base.fleet) addFleetGauges(metrics, base.fleet.status);
   return countRequests(

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNotNull, sql } from "drizzle-orm";
+import { and, asc, count, eq, isNotNull, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { isDue } from "./due.ts";
 import { prepared } from "./prepared.ts";
@@ -51,6 +51,12 @@ export function endFetch(tx: Store, transcriptionId: string): void {
 /** Removes what is known of where a recording came from. It goes with the content of the transcription. */
 export function deleteFetch(tx: Store, transcriptionId: string): void {
   tx.delete(fetches).where(eq(fetches.transcriptionId, transcriptionId)).run();
+}
+
+/** Counts the fetches that have not ended. */
+export function countOpenFetches(store: Store): number {
+  const [row] = store.select({ count: count() }).from(fetches).where(sql`next_attempt_at IS NOT NULL`).all();
+  return row?.count ?? 0;
 }
 
 /** Lists the organizations with fetches that are due. */

@@ -1,10 +1,13 @@
 import type { TranscriptionService } from "../../services/transcriptions/transcriptions.ts";
+import type { FetchNumbers } from "./fetch-numbers.ts";
 import { createFetcher, type FetcherDeps } from "./fetcher.ts";
 import { createResultWriter, type ResultWriterDeps } from "./result-writer.ts";
 
 /** What works by itself: the fetcher and the writer of results, which transcriptions wake. */
 export type AddressWork = {
   start(): void;
+  /** Returns the numbers of fetches. */
+  fetches(): FetchNumbers;
   /** Ends what runs. It continues after the next start. */
   stop(): Promise<void>;
 };
@@ -27,6 +30,7 @@ export function createAddressWork(
       fetcher.start();
       writer.start();
     },
+    fetches: fetcher.numbers,
     async stop() {
       stopListening?.();
       await Promise.all([fetcher.stop(), writer.stop()]);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Transcription, TranscriptionCreate } from "../../http/wire/schemas.ts";
 import { createBucketService, type NewBucket } from "../../services/buckets.ts";
 import { createSealedTexts } from "../../services/sealed-texts.ts";
@@ -13,11 +13,14 @@ const recording = scriptedAudio({ seconds: 20, text: "नमस्ते" });
 /** The objects of the bucket `calls`, by their paths. */
 const objects = new Map<string, Uint8Array<ArrayBuffer>>();
 let failures = 0;
+/** What the server answers to one method. */
+let refusal: { method: string; answer: () => Response } | undefined;
 let files: Awaited<ReturnType<typeof startFileHost>>;
 let testApp: TestApp;
 
 /** A small server of S3: it refuses what is not signed with the secret. */
 const s3: HostAnswer = (request) => {
+  if (refusal?.method === request.method) return refusal.answer();
   if (!isSigned(request, SECRET)) return new Response("SignatureDoesNotMatch", { status: 403 });
   if (request.method === "PUT") {
     if (failures-- > 0) return new Response("SlowDown", { status: 503 });
@@ -39,6 +42,7 @@ afterAll(async () => {
 beforeEach(() => {
   objects.clear();
   failures = 0;
+  refusal = undefined;
   buckets().add(bucket());
 });
 
@@ -144,4 +148,46 @@ test("the secret is not in the database, and opens under the same key and name a
   expect(sealed.open(row.sealed_secret, "bucket others")).toBeUndefined();
   expect(sealed.open(`${row.sealed_secret.slice(0, -2)}AA`, about)).toBeUndefined();
   expect(buckets().list()[0]).not.toHaveProperty("sealedSecret");
+});
+
+describe("a bucket that refuses because of this machine's clock says so, and is asked again", () => {
+  const refuse = (code: string, message: string, clockMs = Date.now()) =>
+    new Response(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`, {
+      status: 403,
+      headers: { "content-type": "application/xml", date: new Date(clockMs).toUTCString() },
+    });
+  const HOUR_MS = 3_600_000;
+  const DIFFERS = "The difference between the request time and the current time is too large.";
+  const REFUSALS: [name: string, answer: () => Response, words: string][] = [
+    ["its code", () => refuse("RequestTimeTooSkewed", DIFFERS), "differs too much from it"],
+    ["its time", () => refuse("AccessDenied", "Access Denied", Date.now() + HOUR_MS), "is 60 minutes behind"],
+    ["both", () => refuse("RequestTimeTooSkewed", DIFFERS, Date.now() - HOUR_MS), "is 60 minutes ahead"],
+    ["an address that has expired", () => refuse("AccessDenied", "Request has expired"), "differs too much"],
+    ["an address before its time", () => refuse("AccessDenied", "Request is not valid yet"), "differs too"],
+  ];
+  test.each(REFUSALS)("by %s", async (_name, answer, words) => {
+    objects.set("/calls/a.wav", recording);
+    const asked = { audio: { source_url: "s3://calls/a.wav" }, results_to: { url: "s3://calls/out/" } };
+    for (const [method, field, end] of [
+      ["GET", "source", "fetched"],
+      ["PUT", "results_to", "written"],
+    ] as const) {
+      refusal = { method, answer };
+      const { body } = await start(asked);
+      const waiting = await shown(body.id, (row) => row[field]?.message !== undefined);
+      const message = waiting[field]?.message ?? "";
+      expect(message).toStartWith(`${files.host} answered 403`);
+      expect(message).toContain(`: by its clock, this machine's clock ${words}`);
+      refusal = undefined;
+      testApp.clock.advance(60_000);
+      await shown(body.id, (row) => row[field]?.state === end);
+    }
+  });
+
+  test("one that refuses the key alone fails at once, with its own words", async () => {
+    refusal = { method: "GET", answer: () => refuse("AccessDenied", "Access Denied") };
+    const { body } = await start({ audio: { source_url: "s3://calls/a.wav" } });
+    const failed = await shown(body.id, ({ state }) => state === "failed");
+    expect(failed.error?.message).toContain("other credentials");
+  });
 });

@@ -30,7 +30,7 @@ export type Buckets = {
   require(organizationId: string, name: string, detail?: string): BucketRow;
 };
 
-type Address = Pick<OpenFile, "url" | "rules" | "checkHop">;
+type Address = Pick<OpenFile, "url" | "rules" | "checkHop" | "isSigned">;
 
 export function createBuckets({ store, config, sealed }: BucketsDeps): Buckets {
   function require(organizationId: string, name: string, detail = "audio.source_url"): BucketRow {
@@ -51,6 +51,7 @@ export function createBuckets({ store, config, sealed }: BucketsDeps): Buckets {
     return {
       url,
       rules: rulesOf(row, config),
+      isSigned: true,
       checkHop: (hop) => {
         if (hop.host !== host) throw invalid(`The host ${hop.host} is not that of the bucket ${bucket}.`);
       },

@@ -7,6 +7,7 @@ import { type Database, gatedTransaction } from "../../store/database.ts";
 import { endFetch, type FetchAndUpload, findFetchAndUpload, updateFetch } from "../../store/fetches.ts";
 import { isUploadInUse } from "../../store/transcriptions.ts";
 import type { Buckets } from "./buckets.ts";
+import type { FetchCounts, FetchFailureKind } from "./fetch-numbers.ts";
 import { type FetchingUploads, fetchUpload } from "./fetch-upload.ts";
 import { FetchFailure } from "./open-file.ts";
 
@@ -24,6 +25,7 @@ export type AttemptDeps = {
   uploads: FetchingUploads & Pick<UploadService, "refuseFetched">;
   buckets: Pick<Buckets, "addressOf">;
   guarded: GuardedFetch;
+  counts: FetchCounts;
 };
 
 /**
@@ -64,7 +66,7 @@ export async function attemptFetch(
 }
 
 function receive(
-  { database, clock, uploads, buckets, guarded }: AttemptDeps,
+  { database, clock, uploads, buckets, guarded, counts }: AttemptDeps,
   { fetch, upload }: FetchAndUpload,
   signal: AbortSignal,
   onProgress: () => void,
@@ -73,6 +75,9 @@ function receive(
   return fetchUpload(guarded, uploads, {
     ...{ fetch, upload, signal, onProgress, nowMs: clock.now() },
     address: buckets.addressOf(fetch),
+    onBytes(bytes) {
+      counts.bytes += bytes;
+    },
     note: async (facts) => {
       await gatedTransaction(database, (tx) => void updateFetch(tx, transcriptionId, facts));
     },
@@ -86,15 +91,16 @@ async function putOff(
   error: unknown,
   hasProgress: boolean,
 ): Promise<void> {
-  const { database, clock, log, uploads } = deps;
+  const { database, clock, log, uploads, counts } = deps;
   const { transcriptionId } = fetch;
-  const { reason, isFinal, isOwn, waitMs, mustStartOver } = verdictOn(error, log);
+  const { reason, kind, isFinal, isOwn, waitMs, mustStartOver } = verdictOn(error, log);
   const attempts = hasProgress ? 1 : fetch.attempts + (isOwn ? 0 : 1);
   const fields = { upload_id: upload.id, organization_id: upload.organizationId, attempt: attempts, reason };
   if (isFinal || attempts >= MAX_ATTEMPTS) {
     log.info(fields, "a recording could not be fetched");
     await uploads.refuseFetched(upload, `The recording could not be fetched. ${reason}`, true);
     await gatedTransaction(database, (tx) => endFetch(tx, transcriptionId));
+    counts.failed[kind] += 1;
     return;
   }
   const ownMs = isOwn ? OWN_WAIT_MS : (WAITS_SECONDS[attempts - 1] ?? 0) * 1000;
@@ -108,6 +114,7 @@ async function putOff(
 type Verdict = {
   /** A sentence for the client, without secrets. */
   reason: string;
+  kind: FetchFailureKind;
   isFinal: boolean;
   /** The cause is this server, such as its disk. */
   isOwn: boolean;
@@ -117,15 +124,16 @@ type Verdict = {
 
 function verdictOn(error: unknown, log: Log): Verdict {
   if (error instanceof FetchFailure) {
-    const { message, isFinal, waitMs, mustStartOver } = error;
-    return { reason: message, isFinal, isOwn: false, waitMs, mustStartOver };
+    const { message, kind, isFinal, waitMs, mustStartOver } = error;
+    return { reason: message, kind, isFinal, isOwn: false, waitMs, mustStartOver };
   }
-  const own = { isFinal: false, isOwn: true, waitMs: 0, mustStartOver: false };
+  const own = { kind: "limit", isFinal: false, isOwn: true, waitMs: 0, mustStartOver: false } as const;
   if (!(error instanceof AppError)) {
     log.error({ err: error }, "a fetch failed for a reason of this machine");
     return { ...own, reason: "This server could not store the recording." };
   }
   // The organization could never store it, or the rules do not allow the address any more.
   const isFinal = ["audio_too_large", "invalid_request"].includes(error.code);
-  return { ...own, reason: error.message, isFinal, waitMs: (error.retryAfterSeconds ?? 0) * 1000 };
+  const kind = error.code === "invalid_request" ? "address" : "limit";
+  return { ...own, kind, reason: error.message, isFinal, waitMs: (error.retryAfterSeconds ?? 0) * 1000 };
 }

@@ -17,7 +17,7 @@ export type UploadFetch = {
   fetch: FetchRow;
   upload: UploadRow;
   /** Where the file is, and by which rules. */
-  address: Pick<OpenFile, "url" | "rules" | "checkHop">;
+  address: Pick<OpenFile, "url" | "rules" | "checkHop" | "isSigned">;
   signal: AbortSignal;
   nowMs: number;
   /** Stores what is known of the file. */
@@ -27,6 +27,8 @@ export type UploadFetch = {
    * none: where it is cut off each time, one attempt may have more bytes than the one before, without end.
    */
   onProgress: () => void;
+  /** Called with the number of each further bytes. */
+  onBytes: (bytes: number) => void;
 };
 
 /**
@@ -73,15 +75,19 @@ async function receiveRest(
   if (file.totalBytes === undefined && received > 0)
     await uploads.announceBytes(upload, { bytes: received, isKnown: true });
   if (received < (file.totalBytes ?? 0)) {
-    throw new FetchFailure(`${host} has ended the file after ${received} of ${file.totalBytes} bytes.`);
+    throw new FetchFailure(
+      "connection",
+      `${host} has ended the file after ${received} of ${file.totalBytes} bytes.`,
+    );
   }
-  if (received === 0) throw new FetchFailure(`${host} gave an empty file.`, { isFinal: true });
+  if (received === 0) throw new FetchFailure("file", `${host} gave an empty file.`, { isFinal: true });
 }
 
 function requireSize({ totalBytes }: OpenedFile, maxBytes: number, host: string): void {
-  if (totalBytes === 0) throw new FetchFailure(`${host} gave an empty file.`, { isFinal: true });
+  if (totalBytes === 0) throw new FetchFailure("file", `${host} gave an empty file.`, { isFinal: true });
   if (totalBytes === undefined || totalBytes <= maxBytes) return;
   throw new FetchFailure(
+    "limit",
     `The file at ${host} has ${totalBytes} bytes; an upload may have ${maxBytes} (limits.max_upload_bytes).`,
     { isFinal: true },
   );
@@ -106,7 +112,8 @@ async function receive(
       body: response.body,
       ...(totalBytes === undefined ? {} : { declaredBytes: totalBytes - start }),
       signal: work.signal,
-      onChunk() {
+      onChunk({ length }) {
+        work.onBytes(length);
         if (canBeContinued) work.onProgress();
       },
     });
@@ -115,11 +122,13 @@ async function receive(
     work.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "audio_too_large") {
       const limit = totalBytes ?? uploads.maxBytes();
-      throw new FetchFailure(`The file at ${host} has more than ${limit} bytes.`, { isFinal: true });
+      throw new FetchFailure("limit", `The file at ${host} has more than ${limit} bytes.`, {
+        isFinal: true,
+      });
     }
     // The connection broke off; the cause says how.
     if (error instanceof AppError && error.code === "conflict" && error.cause !== undefined)
-      throw new FetchFailure(`${host} has ended the connection before the file was complete.`);
+      throw new FetchFailure("connection", `${host} has ended the connection before the file was complete.`);
     throw error;
   } finally {
     await drop(response);

@@ -314,6 +314,50 @@ test("without credit nothing is fetched, and without enough of it the work fails
   noLeaks();
 });
 
+test("metrics count attempts, bytes and failures by reason, and what runs and waits", async () => {
+  const numbers = async (): Promise<Record<string, number>> => {
+    const text = await (await testApp.fetch("/metrics")).text();
+    const lines = [...text.matchAll(/^(shruti_fetch\w+(?:\{[^}]*\})?) (\d+)$/gm)];
+    return Object.fromEntries(lines.map(([, name, value]) => [name, Number(value)]));
+  };
+  // They are kept for a moment.
+  const reach = async (wanted: Record<string, number>) => {
+    let now = await numbers();
+    const isThere = () => Object.entries(wanted).every(([name, value]) => now[name] === value);
+    await until(`${JSON.stringify(wanted)} instead of ${JSON.stringify(now)}`, async () => {
+      now = await numbers();
+      return isThere();
+    });
+  };
+  await reach({ shruti_fetches_running: 0, shruti_fetches_waiting: 0 });
+  const before = await numbers();
+  const more = (name: string, count: number) => ({ [name]: (before[name] ?? Number.NaN) + count });
+  const failed = (reason: string) => `shruti_fetches_failed_total{reason="${reason}"}`;
+  answers["/good.wav"] = fileAnswer(recording);
+  answers["/gone.wav"] = () => new Response("", { status: 404 });
+  answers["/empty.wav"] = () => new Response(new Uint8Array());
+  answers["/away.wav"] = () =>
+    new Response(null, { status: 302, headers: { location: "https://evil.example/x.wav" } });
+  for (const path of ["/good.wav", "/gone.wav", "/empty.wav", "/away.wav"])
+    await ended((await start(files.url(path))).body.id);
+  await reach({
+    ...more("shruti_fetch_attempts_total", 4),
+    ...more("shruti_fetch_bytes_total", recording.length),
+    ...Object.assign({}, ...["answer", "file", "address"].map((reason) => more(failed(reason), 1))),
+    ...more(failed("connection"), 0),
+    ...more(failed("limit"), 0),
+  });
+  answers["/slow.wav"] = part(20_000, "hold");
+  answers["/busy.wav"] = () => new Response("", { status: 503 });
+  const ids = [];
+  for (const path of ["/slow.wav", "/busy.wav"]) ids.push((await start(files.url(path))).body.id);
+  await reach({ shruti_fetches_running: 1, shruti_fetches_waiting: 1 });
+  for (const id of ids) await testApp.as(testApp.key)(`/v1/transcriptions/${id}/cancel`, { method: "POST" });
+  // One that waits ends when its next attempt is due.
+  testApp.clock.advance(60_000);
+  await reach({ shruti_fetches_running: 0, shruti_fetches_waiting: 0 });
+});
+
 test("cancelled and deleted while it is fetched: the connection ends, and no byte is left", async () => {
   const gone = Promise.withResolvers<void>();
   answers["/slow.wav"] = part(20_000, "hold", gone.resolve);

@@ -2,16 +2,22 @@ import { createShares, usualSpare } from "../../admission/shares.ts";
 import type { Config } from "../../config/schema.ts";
 import { untilAborted } from "../../lib/abort.ts";
 import type { TranscriptionService } from "../../services/transcriptions/transcriptions.ts";
-import { type FetchRow, listDueFetches, organizationsWithFetches } from "../../store/fetches.ts";
+import {
+  countOpenFetches,
+  type FetchRow,
+  listDueFetches,
+  organizationsWithFetches,
+} from "../../store/fetches.ts";
 import { STORE_PAUSE_MS } from "../../store/store-pause.ts";
 import { isUploadInUse, listArrived } from "../../store/transcriptions.ts";
 import { type AttemptDeps, attemptFetch } from "./fetch-attempt.ts";
+import { type FetchNumbers, newFetchCounts } from "./fetch-numbers.ts";
 
 /** How often the fetcher looks for fetches that are due, uploads that are verified, and work that was cancelled. */
 const LOOK_EVERY_MS = 500;
 const BATCH = 200;
 
-export type FetcherDeps = AttemptDeps & {
+export type FetcherDeps = Omit<AttemptDeps, "counts"> & {
   config: Config;
   transcriptions: Pick<TranscriptionService, "settleArrival">;
 };
@@ -24,6 +30,8 @@ export type Fetcher = {
   start(): void;
   /** Looks at once: a transcription was accepted or cancelled. */
   wake(): void;
+  /** Returns what was counted since the start, and what is to be fetched. */
+  numbers(): FetchNumbers;
   /** Ends the attempts, which continue after the next start. */
   stop(): Promise<void>;
 };
@@ -35,6 +43,7 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
   const { max_fetches } = deps.config.intake;
   const places = createShares(max_fetches, usualSpare(max_fetches));
   const running = new Map<string, Attempt>();
+  const counts = newFetchCounts();
   let timer: Timer | undefined;
   let planned: NodeJS.Immediate | undefined;
   let isRunning = false;
@@ -74,7 +83,8 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
 
   function begin({ transcriptionId, uploadId, organizationId }: FetchRow): void {
     const stop = new AbortController();
-    const ended = attemptFetch(deps, transcriptionId, stop.signal, () => !isRunning)
+    counts.attempts += 1;
+    const ended = attemptFetch({ ...deps, counts }, transcriptionId, stop.signal, () => !isRunning)
       .catch(async (error: unknown) => {
         deps.log.error({ err: error, upload_id: uploadId }, "a fetch could not be settled");
         // It is due still. Without a pause it would ask the server there again and again.
@@ -98,6 +108,11 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
 
   return {
     wake,
+    numbers: () => ({
+      ...counts,
+      running: running.size,
+      waiting: Math.max(0, countOpenFetches(store) - running.size),
+    }),
     start() {
       isRunning = true;
       look();

@@ -2,6 +2,8 @@ import { AppError } from "../../domain/errors.ts";
 import { type AddressRules, checkUrl } from "../../outbound/addresses.ts";
 import { retryAfterMs } from "../../outbound/failures.ts";
 import { AddressRefused, type GuardedFetch } from "../../outbound/guarded-fetch.ts";
+import { clockAdvice } from "./bucket-clock.ts";
+import type { FetchFailureKind } from "./fetch-numbers.ts";
 
 /** Redirects that are followed. */
 const MAX_REDIRECTS = 5;
@@ -17,10 +19,16 @@ export class FetchFailure extends Error {
   readonly waitMs: number;
   /** The bytes that are here cannot be continued. */
   readonly mustStartOver: boolean;
+  readonly kind: FetchFailureKind;
 
-  constructor(message: string, { isFinal = false, waitMs = 0, mustStartOver = false } = {}) {
+  constructor(
+    kind: FetchFailureKind,
+    message: string,
+    { isFinal = false, waitMs = 0, mustStartOver = false } = {},
+  ) {
     super(message);
     this.name = "FetchFailure";
+    this.kind = kind;
     this.isFinal = isFinal;
     this.waitMs = waitMs;
     this.mustStartOver = mustStartOver;
@@ -32,6 +40,8 @@ export type OpenFile = {
   rules: AddressRules;
   /** Checks the address to which a redirect leads. @throws AppError with a sentence that names the host */
   checkHop: (url: URL) => void;
+  /** The address is that of an object in a bucket, and was signed a moment ago. Left out: it was not. */
+  isSigned?: boolean;
   /** Where the fetch continues, and what names the version of the file whose first bytes are here. */
   from?: { position: number; validator: string; totalBytes: number };
   attempts: number;
@@ -65,7 +75,7 @@ export async function openFile(guarded: GuardedFetch, wanted: OpenFile): Promise
       if (![301, 302, 303, 307, 308].includes(response.status)) return await accept(response, wanted, url);
       await drop(response);
       if (redirects === MAX_REDIRECTS)
-        throw new FetchFailure(`${wanted.url.host} redirects more than ${MAX_REDIRECTS} times.`, {
+        throw new FetchFailure("address", `${wanted.url.host} redirects more than ${MAX_REDIRECTS} times.`, {
           isFinal: true,
         });
       url = nextHop(url, response.headers.get("location"), wanted);
@@ -73,10 +83,11 @@ export async function openFile(guarded: GuardedFetch, wanted: OpenFile): Promise
   } catch (error) {
     wanted.signal.throwIfAborted();
     if (late.signal.aborted)
-      throw new FetchFailure(`${url.host} did not answer within ${ANSWER_MS / 1000} s.`);
+      throw new FetchFailure("connection", `${url.host} did not answer within ${ANSWER_MS / 1000} s.`);
     if (error instanceof FetchFailure) throw error;
     const isFinal = error instanceof AddressRefused && error.isRule;
-    throw new FetchFailure(`${url.host} could not be asked: ${guarded.describe(error)}.`, { isFinal });
+    const kind = isFinal ? "address" : "connection";
+    throw new FetchFailure(kind, `${url.host} could not be asked: ${guarded.describe(error)}.`, { isFinal });
   } finally {
     clearTimeout(timer);
   }
@@ -104,7 +115,9 @@ function basic({ username, password }: URL): string {
 /** Checks where a redirect leads. @throws FetchFailure, final */
 function nextHop(from: URL, location: string | null, { rules, checkHop }: OpenFile): URL {
   const refuse = (reason: string) =>
-    new FetchFailure(`${from.host} redirects to a place that is not allowed: ${reason}`, { isFinal: true });
+    new FetchFailure("address", `${from.host} redirects to a place that is not allowed: ${reason}`, {
+      isFinal: true,
+    });
   const target = location === null ? null : URL.parse(location, from.href);
   if (!target) throw refuse("its answer names no address.");
   try {
@@ -125,6 +138,7 @@ function nextHop(from: URL, location: string | null, { rules, checkHop }: OpenFi
 /** Checks the head of an answer. @throws FetchFailure */
 async function accept(response: Response, wanted: OpenFile, { host }: URL): Promise<OpenedFile> {
   try {
+    if (response.status === 403 && wanted.isSigned) await requireClock(response, host);
     requireStatus(response, host, wanted.nowMs);
     requireType(response.headers, host);
     const length = wholeNumber(response.headers.get("content-length"));
@@ -135,11 +149,11 @@ async function accept(response: Response, wanted: OpenFile, { host }: URL): Prom
     const { from } = wanted;
     const isAsked = from !== undefined && start === from.position;
     if (!isAsked || end === undefined || totalBytes === undefined || end + 1 !== totalBytes)
-      throw new FetchFailure(`${host} answered with a part of the file that was not asked for.`, {
+      throw new FetchFailure("answer", `${host} answered with a part of the file that was not asked for.`, {
         mustStartOver: true,
       });
     if (totalBytes !== from.totalBytes || isOtherVersion(response.headers, from.validator))
-      throw new FetchFailure(`${host} answered with a part of another version of the file.`, {
+      throw new FetchFailure("answer", `${host} answered with a part of another version of the file.`, {
         mustStartOver: true,
       });
     return { response, start, totalBytes, validator: from.validator };
@@ -147,6 +161,12 @@ async function accept(response: Response, wanted: OpenFile, { host }: URL): Prom
     await drop(response);
     throw error;
   }
+}
+
+/** @throws FetchFailure where this machine's clock is the cause of a refusal: it may be right at the next attempt */
+async function requireClock(response: Response, host: string): Promise<void> {
+  const advice = await clockAdvice(response);
+  if (advice !== undefined) throw new FetchFailure("answer", `${host} answered 403${advice}.`);
 }
 
 /** Statuses after which another attempt may succeed. */
@@ -161,7 +181,7 @@ function requireStatus({ status, headers }: Response, host: string, nowMs: numbe
       : status === 404 || status === 410
         ? ": there is no such file"
         : "";
-  throw new FetchFailure(`${host} answered ${status}${advice}.`, {
+  throw new FetchFailure("answer", `${host} answered ${status}${advice}.`, {
     isFinal,
     mustStartOver: status === 416,
     waitMs: retryAfterMs(headers.get("retry-after"), nowMs),
@@ -172,6 +192,7 @@ function requireType(headers: Headers, host: string): void {
   const type = (headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   if (type !== "" && !TYPES.test(type)) {
     throw new FetchFailure(
+      "file",
       `${host} answered with the media type ${type.slice(0, 100)}, which is not that of a recording.`,
       { isFinal: true },
     );
@@ -179,6 +200,7 @@ function requireType(headers: Headers, host: string): void {
   const encoding = (headers.get("content-encoding") ?? "identity").trim().toLowerCase();
   if (encoding !== "identity" && encoding !== "") {
     throw new FetchFailure(
+      "file",
       `${host} answered in the encoding ${encoding.slice(0, 40)}, which was not asked for.`,
       {
         isFinal: true,

@@ -16,6 +16,7 @@ import {
 import { findResult } from "../../store/results.ts";
 import { STORE_PAUSE_MS } from "../../store/store-pause.ts";
 import { findTranscription, resultInfoOf } from "../../store/transcriptions.ts";
+import { clockAdvice } from "./bucket-clock.ts";
 import type { Buckets } from "./buckets.ts";
 import { drop } from "./open-file.ts";
 import { readBucketAddress } from "./source.ts";
@@ -160,9 +161,10 @@ async function write(
     .catch((error: unknown) => {
       throw new WriteFailure(`${url.host} could not be asked: ${guarded.describe(error)}.`);
     });
+  const clock = response.status === 403 ? await clockAdvice(response).catch(() => undefined) : undefined;
   await drop(response);
   if (response.ok) return;
-  const advice = response.status === 403 ? ": the access key may not write there" : "";
+  const advice = clock ?? (response.status === 403 ? ": the access key may not write there" : "");
   throw new WriteFailure(`${url.host} answered ${response.status} for s3://${place.bucket}/${key}${advice}.`);
 }
 

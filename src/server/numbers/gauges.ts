@@ -2,6 +2,7 @@ import type { Config } from "../../config/schema.ts";
 import { FINAL_STATES } from "../../domain/transcription.ts";
 import type { Metrics } from "../../http/metrics.ts";
 import { addProcessMetrics } from "../../http/process-metrics.ts";
+import type { AddressWork } from "../../intake/address/address-work.ts";
 import type { FolderService } from "../../intake/folders/folders.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { listLowCredit } from "../../services/low-credit.ts";
@@ -28,6 +29,7 @@ export function addGauges(
     config: Config;
     uploads: Pick<UploadService, "storedLimitOf">;
     folders: Pick<FolderService, "numbers">;
+    addressWork: Pick<AddressWork, "fetches">;
   },
 ): void {
   const { numbers } = parts;
@@ -46,6 +48,7 @@ export function addGauges(
   addEndGauges(metrics, parts);
   addOrganizationGauges(metrics, parts);
   addFolderGauges(metrics, parts.folders);
+  addFetchGauges(metrics, parts.addressWork);
   metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", () => disk().freeBytes);
 }
 
@@ -76,6 +79,36 @@ function addFolderGauges(metrics: Metrics, folders: Pick<FolderService, "numbers
     "shruti_folder_files_done_total",
     "Files of watched folders whose results were written since the start.",
     () => numbers().done,
+  );
+}
+
+function addFetchGauges(metrics: Metrics, work: Pick<AddressWork, "fetches">): void {
+  const numbers = brieflyKept(work.fetches);
+  metrics.addGauge(
+    "shruti_fetches_running",
+    "Recordings that are being fetched from addresses and buckets.",
+    () => numbers().running,
+  );
+  metrics.addGauge(
+    "shruti_fetches_waiting",
+    "Recordings at addresses and in buckets that wait for a place, or for the next attempt.",
+    () => numbers().waiting,
+  );
+  metrics.addCounter(
+    "shruti_fetch_attempts_total",
+    "Attempts to fetch a recording that were started since the start.",
+    () => numbers().attempts,
+  );
+  metrics.addCounter(
+    "shruti_fetch_bytes_total",
+    "Bytes of recordings that were fetched since the start.",
+    () => numbers().bytes,
+  );
+  metrics.addLabelledCounter(
+    "shruti_fetches_failed_total",
+    "Recordings that could not be fetched since the start, by reason: address, connection, answer, file, limit.",
+    "reason",
+    () => Object.entries(numbers().failed),
   );
 }
 
