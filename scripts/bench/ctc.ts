@@ -5,16 +5,17 @@ import { indicCtcFamily } from "../../src/families/ctc/family.ts";
 import { checkIndicFiles } from "../../src/families/ctc/indic-files.ts";
 import { checkCtcFiles } from "../../src/families/ctc/model-files.ts";
 import { extractNativeFiles } from "../../src/native/native-files.ts";
-import { CTC_INPUT, loadOnnx } from "../../src/native/onnx/onnx-addon.ts";
+import { CTC_INPUT, fasterFile, loadOnnx } from "../../src/native/onnx/onnx-addon.ts";
 import { filesOf } from "../../src/services/models/model-files.ts";
 import { median } from "./median.ts";
 
 /**
  * Compares the addon for CTC models with sherpa-onnx's: time, processor time and memory on noise.
  *
- *     bun scripts/bench/ctc.ts FOLDER [--seconds 10,20,30] [--threads 1,2] [--rounds 5] [--at-once 1,2] [--engines shruti]
+ *     bun scripts/bench/ctc.ts FOLDER [--seconds 10,20,30] [--threads 1,2] [--rounds 5] [--at-once 1,2] [--engines shruti] [--unsigned]
  *
- * Each engine, number of threads and number of chunks at once has a process of its own. The engines take turns.
+ * Each engine, number of threads and number of chunks at once has a process of its own. The engines take turns. With `--unsigned`
+ * the addon opens the file as it is, also where it would make something faster of it.
  */
 
 type Measured = {
@@ -37,6 +38,7 @@ const { positionals, values } = parseArgs({
     rounds: { type: "string", default: "5" },
     "at-once": { type: "string", default: "1" },
     engine: { type: "string" },
+    unsigned: { type: "boolean", default: false },
     engines: { type: "string", default: "shruti,sherpa" },
   },
 });
@@ -52,7 +54,8 @@ async function openShruti(threads: number): Promise<Run> {
     : { model: `${folder}/model.onnx`, tokens: `${folder}/tokens.txt` };
   const info = given ? checkIndicFiles(files) : checkCtcFiles(files.model ?? "", files.tokens ?? "");
   const isMapped = info.external.length > 0;
-  const session = await addon.open(files.model ?? "", threads, isMapped);
+  const model = files.model ?? "";
+  const session = await addon.open(values.unsigned ? model : fasterFile(model), threads, isMapped);
   const head = files.head === undefined ? null : await addon.open(files.head, threads, isMapped);
   const allowed = new Uint8Array(info.tokens.length).fill(1);
   return (samples) => addon.run(session, samples, CTC_INPUT.kaldi, info.bins, allowed, head, null).promise;
@@ -140,7 +143,8 @@ if (values.engine !== undefined) {
     for (const threads of numbers(values.threads)) {
       for (const engine of values.engines.split(",")) {
         const { rounds, seconds } = values;
-        const options = ["--rounds", rounds, "--seconds", seconds, "--threads", `${threads}`];
+        const plain = values.unsigned ? ["--unsigned"] : [];
+        const options = [...plain, "--rounds", rounds, "--seconds", seconds, "--threads", `${threads}`];
         const command = [import.meta.path, folder, ...options, "--at-once", `${atOnce}`, "--engine", engine];
         const child = Bun.spawnSync([process.execPath, ...command], { stderr: "inherit" });
         const measured = JSON.parse(child.stdout.toString()) as Measured;

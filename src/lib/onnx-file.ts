@@ -65,18 +65,27 @@ const NO_MODEL = "The file is not an ONNX model.";
  * @throws Error when the file is not a complete ONNX model; RegularFileError; the system's error
  */
 export function readOnnxFile(path: string): OnnxFile {
+  return withOnnxFile(path, readModel);
+}
+
+/**
+ * Opens an ONNX file for work that reads parts of it.
+ *
+ * @throws RegularFileError; the system's error; what the work throws
+ */
+export function withOnnxFile<T>(path: string, work: (cursor: Cursor, size: number) => T): T {
   const descriptor = openRegularFile(path);
   try {
     const { size } = fstatSync(descriptor);
     if (size > MAX_BYTES) throw new Error("The file is larger than 2 GiB.");
-    return readModel(openCursor(descriptor, size), size);
+    return work(openCursor(descriptor, size), size);
   } finally {
     closeSync(descriptor);
   }
 }
 
 /** Reads single bytes and short texts of a file through a buffer. */
-type Cursor = { byte(at: number): number; text(from: number, to: number): string };
+export type Cursor = { byte(at: number): number; text(from: number, to: number): string };
 
 function openCursor(descriptor: number, size: number): Cursor {
   const buffer = new Uint8Array(BUFFER_BYTES);
@@ -102,10 +111,10 @@ function openCursor(descriptor: number, size: number): Cursor {
 }
 
 /** A field of a message: its number, and its value or the range of its bytes. */
-type Field = { number: number; value: number; from: number; to: number };
+export type Field = { number: number; value: number; from: number; to: number };
 
-/** Calls `visit` for each field of the message between two positions. */
-function visitFields(cursor: Cursor, from: number, to: number, visit: (field: Field) => void): void {
+/** Calls `visit` for each field of the message between two positions. @throws Error when it is not whole */
+export function visitFields(cursor: Cursor, from: number, to: number, visit: (field: Field) => void): void {
   let at = from;
   const varint = (): number => {
     let value = 0;
@@ -215,7 +224,11 @@ function readTensor(cursor: Cursor, { from, to }: Field, external: Map<string, n
 }
 
 /** Visits the integers of a repeated field, which may be packed into one. */
-function readNumbers(cursor: Cursor, { value, from, to }: Field, visit: (value: number) => void): void {
+export function readNumbers(
+  cursor: Cursor,
+  { value, from, to }: Field,
+  visit: (value: number) => void,
+): void {
   if (from === to) {
     visit(value);
     return;

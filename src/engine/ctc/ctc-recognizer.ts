@@ -8,6 +8,7 @@ import type { NativeFiles } from "../../native/native-files.ts";
 import {
   CTC_INPUT,
   CTC_LEAST_SAMPLES,
+  fasterFile,
   finishRun,
   loadOnnx,
   type OnnxAddon,
@@ -80,7 +81,7 @@ async function openNet(addon: OnnxAddon, family: string, files: ModelFiles): Pro
   if (info.family !== family)
     throw new Error(`${path} is a model of the family ${info.family}, not ${family}`);
   const isMapped = info.external.length > 0;
-  const session = await addon.open(path, 1, isMapped);
+  const session = await addon.open(fasterFile(path), 1, isMapped);
   const head = isIndic ? await addon.open(fileOf(files, "head"), 1, isMapped) : null;
   const ngrams = openNgrams(addon, info, files);
   return { session, head, info, ngrams, factor: await tryOut(addon, { session, head, info }) };

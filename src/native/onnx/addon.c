@@ -61,12 +61,16 @@ static napi_value open_runtime(napi_env env, napi_callback_info info) {
   return version;
 }
 
-/* --- open(path, threads, mapped) --- */
+/* --- open(path or bytes, threads, mapped) --- */
 
 typedef struct {
   napi_async_work work;
   napi_deferred deferred;
   char path[PATH_BYTES];
+  /* The content of the file, which `held` keeps; NULL: the path is read. */
+  void *bytes;
+  size_t length;
+  napi_ref held;
   int threads;
   bool is_mapped;
   onnx_session *session;
@@ -76,7 +80,7 @@ typedef struct {
 static void open_execute(napi_env env, void *data) {
   (void)env;
   open_job *job = data;
-  job->session = onnx_open_session(job->path, job->threads, job->is_mapped, job->reason);
+  job->session = onnx_open_session(job->path, job->bytes, job->length, job->threads, job->is_mapped, job->reason);
 }
 
 static void open_complete(napi_env env, napi_status result, void *data) {
@@ -92,20 +96,31 @@ static void open_complete(napi_env env, napi_status result, void *data) {
     reject(env, job->deferred, job->reason);
   }
   napi_delete_async_work(env, job->work);
+  if (job->held) napi_delete_reference(env, job->held);
   free(job);
 }
 
+/* Reads a path, or the bytes of a file. */
+static bool read_source(napi_env env, napi_value source, open_job *job) {
+  size_t length = 0;
+  bool are_bytes = false;
+  napi_typedarray_type type;
+  if (napi_is_typedarray(env, source, &are_bytes) != napi_ok) return false;
+  if (!are_bytes) return napi_get_value_string_utf8(env, source, job->path, sizeof job->path, &length) == napi_ok;
+  return napi_get_typedarray_info(env, source, &type, &job->length, &job->bytes, NULL, NULL) == napi_ok &&
+         type == napi_uint8_array && job->length > 0 && napi_create_reference(env, source, 1, &job->held) == napi_ok;
+}
+
 static napi_value open_session(napi_env env, napi_callback_info info) {
-  size_t count = 3, length = 0;
+  size_t count = 3;
   napi_value arguments[3], name, promise;
   napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
   open_job *job = calloc(1, sizeof *job);
   if (!job) return throw_error(env, "there is no memory");
-  if (count < 3 || napi_get_value_string_utf8(env, arguments[0], job->path, sizeof job->path, &length) != napi_ok ||
-      napi_get_value_int32(env, arguments[1], &job->threads) != napi_ok || job->threads < 1 ||
-      napi_get_value_bool(env, arguments[2], &job->is_mapped) != napi_ok) {
+  if (count < 3 || napi_get_value_int32(env, arguments[1], &job->threads) != napi_ok || job->threads < 1 ||
+      napi_get_value_bool(env, arguments[2], &job->is_mapped) != napi_ok || !read_source(env, arguments[0], job)) {
     free(job);
-    return throw_error(env, "open takes a path, a number of threads, and whether weights are mapped");
+    return throw_error(env, "open takes a path or bytes, a number of threads, and whether weights are mapped");
   }
   napi_create_promise(env, &job->deferred, &promise);
   napi_create_string_utf8(env, "onnx open", NAPI_AUTO_LENGTH, &name);

@@ -1,7 +1,9 @@
 import { constants } from "node:os";
 import { onAbort } from "../../lib/abort.ts";
+import { withSignedWeights } from "../../lib/onnx-signed.ts";
 import { withCarriedRuntime } from "../carried-runtime.ts";
 import type { NativeFiles } from "../native-files.ts";
+import { readProcessor } from "../processor.ts";
 
 /** A loaded model. The garbage collector frees it, once no run uses it. */
 export type OnnxSession = { readonly __onnx: unique symbol };
@@ -77,12 +79,13 @@ export type OnnxAddon = {
   /**
    * Loads a model on another thread.
    *
+   * @param file path of the file, or its content, which is not to be changed meanwhile; it has no weights beside it then
    * @param threads of one run
    * @param isMapped weights in files beside the model stay there, mapped into memory, so that they are in memory once for
    *   all processes; else matrices are copied into an order that is a little faster
    * @throws Error with onnxruntime's reason. Some files end the process: check them before
    */
-  open(path: string, threads: number, isMapped: boolean): Promise<OnnxSession>;
+  open(file: string | Uint8Array, threads: number, isMapped: boolean): Promise<OnnxSession>;
   /**
    * Maps an n-gram model in KenLM's binary form.
    *
@@ -147,6 +150,20 @@ export function loadOnnx({ dir, onnx, onnxruntime }: Pick<NativeFiles, "dir" | "
   process.dlopen(module, onnx, constants.dlopen.RTLD_NOW | constants.dlopen.RTLD_LOCAL);
   const addon = module.exports as OnnxAddon;
   return { addon, version: withCarriedRuntime(dir, () => addon.openRuntime(onnxruntime)) };
+}
+
+/**
+ * Returns what to open a network from: the path of its file, or, where this processor then computes the same in less time, the
+ * content of another file.
+ *
+ * @param path of a file that `readOnnxFile` has accepted
+ * @throws Error when the file is not a complete ONNX model; RegularFileError; the system's error
+ */
+export function fasterFile(path: string): string | Uint8Array {
+  const flags = readProcessor()?.flags;
+  // Without these instructions sums of bytes with a sign overflow in onnxruntime's products.
+  const hasVnni = flags?.has("avx512_vnni") || flags?.has("avx_vnni");
+  return (hasVnni ? withSignedWeights(path) : undefined) ?? path;
 }
 
 /**

@@ -85,12 +85,13 @@ const char *onnx_runtime_version(void);
 /*
  * Loads a model.
  *
+ * bytes: the content of the file, of `length` bytes; NULL: it is read. onnxruntime keeps a copy
  * threads: those of one run
  * is_mapped: weights in files beside the model stay there, mapped into memory; else matrices are copied into an order that
  *   is a little faster
  * Returns NULL with a reason when it cannot be used.
  */
-onnx_session *onnx_open_session(const char *path, int threads, bool is_mapped, char *reason);
+onnx_session *onnx_open_session(const char *path, const void *bytes, size_t length, int threads, bool is_mapped, char *reason);
 void onnx_close_session(onnx_session *session);
 
 /* Lets a run be ended from another thread. NULL without memory. */

@@ -16,6 +16,7 @@ enum {
   GET_ERROR_MESSAGE = 2,
   CREATE_ENV = 3,
   CREATE_SESSION = 7,
+  CREATE_SESSION_FROM_BYTES = 8,
   RUN = 9,
   CREATE_SESSION_OPTIONS = 10,
   DISABLE_MEM_PATTERN = 17,
@@ -143,14 +144,19 @@ static bool read_names(onnx_session *s, char *reason) {
   return true;
 }
 
-onnx_session *onnx_open_session(const char *path, int threads, bool is_mapped, char *reason) {
+static bool create_session(const char *path, const void *bytes, size_t length, const void *options, void **session, char *reason) {
+  return succeeded(bytes ? FN(CREATE_SESSION_FROM_BYTES, void *, const void *, size_t, const void *, void **)(
+                               environment, bytes, length, options, session)
+                         : FN(CREATE_SESSION, void *, const char *, const void *, void **)(environment, path, options, session),
+                   reason);
+}
+
+onnx_session *onnx_open_session(const char *path, const void *bytes, size_t length, int threads, bool is_mapped, char *reason) {
   void *options = NULL;
   onnx_session *s = calloc(1, sizeof *s);
-  bool is_open =
-      s && succeeded(FN(CREATE_SESSION_OPTIONS, void **)(&options), reason) && set_options(options, threads, is_mapped, reason) &&
-      succeeded(FN(CREATE_SESSION, void *, const char *, const void *, void **)(environment, path, options, &s->session),
-                reason) &&
-      read_names(s, reason);
+  bool is_open = s && succeeded(FN(CREATE_SESSION_OPTIONS, void **)(&options), reason) &&
+                 set_options(options, threads, is_mapped, reason) &&
+                 create_session(path, bytes, length, options, &s->session, reason) && read_names(s, reason);
   if (options) RELEASE(RELEASE_SESSION_OPTIONS, options);
   if (is_open) return s;
   onnx_close_session(s);

@@ -8,15 +8,25 @@ export type Tensor = {
   dims?: number[];
   data_type: number;
   raw_data?: Uint8Array;
+  int32_data?: number[];
   external_data?: Pair[];
   data_location?: number;
 };
-export type Attribute = { name: string; type: number; i?: number; f?: number; ints?: number[]; t?: Tensor };
+export type Attribute = {
+  name: string;
+  type: number;
+  i?: number;
+  f?: number;
+  ints?: number[];
+  t?: Tensor;
+  g?: Graph;
+};
 export type Node = {
   input?: string[];
   output: string[];
   name?: string;
   op_type: string;
+  domain?: string;
   attribute?: Attribute[];
 };
 type Dimension = { dim_value?: number; dim_param?: string };
@@ -35,11 +45,11 @@ export type Model = {
 const SCHEMA = `syntax = "proto3";
 message Pair { string key = 1; string value = 2; }
 message Tensor {
-  repeated int64 dims = 1; int32 data_type = 2; string name = 8; bytes raw_data = 9; repeated Pair external_data = 13;
+  repeated int64 dims = 1; int32 data_type = 2; repeated int32 int32_data = 5; string name = 8; bytes raw_data = 9; repeated Pair external_data = 13;
   int32 data_location = 14;
 }
 message Attribute {
-  string name = 1; float f = 2; int64 i = 3; bytes s = 4; Tensor t = 5; repeated float floats = 7; repeated int64 ints = 8;
+  string name = 1; float f = 2; int64 i = 3; bytes s = 4; Tensor t = 5; Graph g = 6; repeated float floats = 7; repeated int64 ints = 8;
   int32 type = 20;
 }
 message Node {
