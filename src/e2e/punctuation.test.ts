@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
@@ -75,6 +75,52 @@ test("a text has marks and capitals, and its words their times; evidence names t
   ]);
 }, 120_000);
 
+describe("shruti text --punctuation", () => {
+  async function text(input: string, ...args: string[]) {
+    const { folder, configPath } = installation;
+    const command = [
+      join(folder, "program/shruti"),
+      "text",
+      "--punctuation",
+      ...args,
+      "--config",
+      configPath,
+    ];
+    const child = Bun.spawn(command, {
+      ...{ cwd: folder, env: {}, stdin: new Blob([input]), stdout: "pipe", stderr: "pipe" },
+    });
+    const [out, err, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    return { out, err, status };
+  }
+
+  test.each([
+    ["lines", "five call five seven seven\n", ["en"], "five call five, Seven. Seven.\n"],
+    ["empty lines", "\n  \n", ["en"], "\n  \n"],
+    ["lines with a mark", "already, here\n", ["en"], "already, here\n"],
+    [
+      "lines before their figures",
+      "पच्चीस घर है यह घर है\n",
+      ["hi", "--numerals", "written"],
+      "25 घर है। यह घर है।\n",
+    ],
+  ])(
+    "adds marks to %s",
+    async (_name, lines, args, expected) => {
+      expect(await text(lines, "--language", ...args)).toMatchObject({ status: 0, out: expected });
+    },
+    60_000,
+  );
+
+  test.each([
+    ["a language that the model does not know", ["--language", "ur"], 2, "does not know ur; it knows"],
+    ["a language that there is not", ["--language", "xx"], 2, "there is no language xx"],
+  ])("refuses %s", async (_name, args, status, message) => {
+    const outcome = await text("", ...args);
+    expect([outcome.status, outcome.out]).toEqual([status, ""]);
+    expect(outcome.err).toContain(message);
+  });
+});
+
 test("a damaged model leaves the text as it was recognized, with a warning, and a new one puts it right", async () => {
   const home = join(installation.dataDir, "models", "_punctuation");
   const folder = readdirSync(home).find((name) => name !== "card.json") ?? "";
@@ -89,5 +135,8 @@ test("a damaged model leaves the text as it was recognized, with a warning, and 
   await installation.output("models", "add", "--kind", "punctuation", source);
   expect((await transcribed()).result.text).toBe("five call five, Seven. Seven.");
   await installation.output("models", "remove", "--kind", "punctuation");
+  expect((await installation.command("text", "--language", "en", "--punctuation")).err).toContain(
+    "no model of punctuation is installed",
+  );
   expect((await transcribed()).result).toMatchObject({ text: "five call five seven seven", warnings: [] });
 }, 180_000);

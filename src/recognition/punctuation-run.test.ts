@@ -5,7 +5,7 @@ import { EngineError, type PunctuateJob, type PunctuateOutcome } from "../engine
 import type { LooseSegment } from "../pipeline/stitch.ts";
 import { openRecognitionKit } from "../testing/kits/recognition-kit.ts";
 import { createMemoryCheckpoint } from "./checkpoint.ts";
-import { punctuate } from "./punctuation-run.ts";
+import { punctuate, punctuateText } from "./punctuation-run.ts";
 
 const kit = openRecognitionKit();
 afterAll(() => rmSync(kit.folder, { recursive: true, force: true }));
@@ -102,6 +102,32 @@ describe("nothing is asked", () => {
     const { jobs, texts, warnings, punctuation } = await run(segments, more);
     expect([jobs, warnings, punctuation]).toEqual([[], [], undefined]);
     expect(texts).toEqual(segments.map(({ text }) => text));
+  });
+});
+
+describe("one text", () => {
+  /** Adds a full stop behind the last word that the engine is asked for. */
+  async function textOf(text: string) {
+    const jobs: string[] = [];
+    const tools = kit.toolsWith(createMemoryCheckpoint(), {
+      engine: {
+        ...kit.engine,
+        async punctuate({ words }: PunctuateJob) {
+          jobs.push(words.join(" "));
+          return { marks: words.map((_, index) => (index === words.length - 1 ? { after: "." } : {})) };
+        },
+      },
+    });
+    const marked = await punctuateText(tools, MODEL, { text, language: "hi" }, new AbortController().signal);
+    return { marked, jobs };
+  }
+
+  test.each([
+    ["keeps its white space", "  यह \t घर  ", "  यह \t घर।  ", ["यह घर"]],
+    ["without words stays", " \t ", " \t ", []],
+    ["with a mark stays", "यह है, वह", "यह है, वह", []],
+  ])("%s", async (_name, text, marked, jobs) => {
+    expect(await textOf(text)).toEqual({ marked, jobs });
   });
 });
 

@@ -1,5 +1,6 @@
 import type { PunctuationHashes, PunctuationModel } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
+import type { Engine } from "../engine/engine.ts";
 import { EngineError, type PunctuateOutcome } from "../engine/protocol.ts";
 import { inSlices } from "../lib/in-slices.ts";
 import { type WordSpan, wordSpans } from "../lib/word-spans.ts";
@@ -87,6 +88,29 @@ export async function punctuate(
   return { segments: written, warnings: [], punctuation: model.expected };
 }
 
+/**
+ * Adds punctuation to one text in a language that the model knows. Its words and white space stay; a text that has a mark already
+ * stays as it is.
+ *
+ * @throws EngineError when the model cannot be used; the signal's reason when it is aborted
+ */
+export async function punctuateText(
+  tools: MarkingTools,
+  model: PunctuationModel,
+  { text, language }: { text: string; language: string },
+  signal: AbortSignal,
+): Promise<string> {
+  const spans = wordSpans(text);
+  if (spans.length === 0 || HAS_MARK.test(text)) return text;
+  const words = spans.map((span) => ({ text: span.text, segment: 0 }));
+  const marked = await markedWords(tools, model, { language, words }, signal);
+  return withWordsAt(
+    text,
+    spans,
+    marked.map((word) => word.text),
+  );
+}
+
 /** Divides the words where the speaker, the channel or the language changes. Languages that the model does not know are left out. */
 function stretchesOf(
   segments: readonly LooseSegment[],
@@ -108,9 +132,15 @@ function stretchesOf(
   return stretches.filter(({ words }) => words.length > 0);
 }
 
+/** What asking for marks needs. */
+export type MarkingTools = { engine: Pick<Engine, "punctuate"> } & Pick<
+  RecognitionTools,
+  "log" | "isWaitedOut"
+>;
+
 /** Asks the model for the marks of a stretch, some words at a time, and adds them. */
 async function markedWords(
-  tools: RecognitionTools,
+  tools: MarkingTools,
   model: PunctuationModel,
   { language, words }: Stretch,
   signal: AbortSignal,
@@ -141,14 +171,19 @@ function writeWords({
   words: readonly string[];
 }): LooseSegment {
   if (words.length !== spans.length) return segment;
-  let text = "";
-  let end = 0;
-  for (const [index, { from, to }] of spans.entries()) {
-    text += segment.text.slice(end, from) + words[index];
-    end = to;
-  }
-  text += segment.text.slice(end);
+  const text = withWordsAt(segment.text, spans, words);
   if (segment.words?.length !== spans.length) return { ...segment, text };
   const timed = segment.words.map((word, index) => ({ ...word, text: words[index] ?? word.text }));
   return withWords({ ...segment, text }, timed);
+}
+
+/** Returns a text with other words in the places of its own. */
+function withWordsAt(before: string, spans: readonly WordSpan[], words: readonly string[]): string {
+  let text = "";
+  let end = 0;
+  for (const [index, { from, to }] of spans.entries()) {
+    text += before.slice(end, from) + words[index];
+    end = to;
+  }
+  return text + before.slice(end);
 }

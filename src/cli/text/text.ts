@@ -4,6 +4,7 @@ import { languageOf } from "../../domain/languages.ts";
 import { scriptRefusal } from "../../transliteration/offered.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { lineTexts } from "./line-texts.ts";
+import { withPunctuator } from "./punctuator.ts";
 
 type Options = {
   language: string;
@@ -11,15 +12,18 @@ type Options = {
   script: string;
   grouping: string;
   digits: string;
+  punctuation?: true;
   json?: true;
 };
+/** Returns what is printed for a line. */
+type Rewrite = (line: string) => string;
 
 /** `shruti text` */
 export function registerText(program: Command, context: CliContext): void {
   program
     .command("text")
     .description(
-      "rewrite lines of standard input: numbers, money, dates and times in figures, and text in another script",
+      "rewrite lines of standard input: punctuation, numbers, money, dates and times in figures, and text in another script",
     )
     .requiredOption("--language <code>", "language of the lines")
     .option("--numerals <form>", "spoken, or written", "spoken")
@@ -30,18 +34,26 @@ export function registerText(program: Command, context: CliContext): void {
     )
     .option("--grouping <way>", "indian (12,34,567), or international (1,234,567)", "indian")
     .option("--digits <which>", "latin, or own: those of the language's script", "latin")
+    .option("--punctuation", "add marks and capitals with the installed model of punctuation")
     .option("--json", "print JSON, a line each, with what was changed")
     .action(async (options: Options) => {
       const rewrite = await rewriterOf(options, context);
-      for await (const line of lineTexts(process.stdin)) {
-        const isTaken = context.io.out(`${rewrite(line)}\n`);
-        if (isTaken === false) await once(process.stdout, "drain");
-      }
+      if (!options.punctuation) return rewriteLines(context, async (line) => rewrite(line));
+      await withPunctuator(context, options.language, (punctuate) =>
+        rewriteLines(context, async (line) => rewrite(await punctuate(line))),
+      );
     });
 }
 
-/** Checks the options. @returns what is printed for a line */
-async function rewriterOf(options: Options, { note }: CliContext): Promise<(line: string) => string> {
+async function rewriteLines({ io }: CliContext, rewrite: (line: string) => Promise<string>): Promise<void> {
+  for await (const line of lineTexts(process.stdin)) {
+    const isTaken = io.out(`${await rewrite(line)}\n`);
+    if (isTaken === false) await once(process.stdout, "drain");
+  }
+}
+
+/** Checks the options. */
+async function rewriterOf(options: Options, { note }: CliContext): Promise<Rewrite> {
   const { language, script, json } = options;
   if (!languageOf(language)) throw new CommandError("usage", `there is no language ${language}`);
   const numerals = oneOf(options.numerals, ["spoken", "written"] as const, "numerals");
