@@ -289,12 +289,17 @@ describe("the model", () => {
     const published = join(folder, "published");
     writeIndic(published, { weights: "int8", further: SCHEDULED_LANGUAGES.filter((code) => code !== "hi") });
     let isAway = true;
+    const stalled = Promise.withResolvers<void>();
     const mirror = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
       fetch(request) {
         const name = new URL(request.url).pathname.split("/").at(-1) ?? "";
         const path = join(published, name);
+        if (request.url.includes("/slow/")) {
+          stalled.resolve();
+          return new Promise<Response>(() => {});
+        }
         return isAway || !existsSync(path) ? new Response("", { status: 404 }) : new Response(Bun.file(path));
       },
     });
@@ -307,25 +312,32 @@ describe("the model", () => {
       "data",
     ];
     const name = "indicconformer-600m-int8";
-    const until4 = [
+    const first = [
       ["Languages", "hi"],
       ["Model [", name],
     ] as const;
     try {
       const declined = dialog({ argv });
-      await answerAll(declined, [...until4, ["Fetch it now [n]", ""], ["Make it", "y"]]);
+      await answerAll(declined, [...first, ["Fetch it now [n]", ""], ["Make it", "y"]]);
       expect(declined.plain()).toContain("905.0 MB");
       expect(declined.plain()).toContain("Its licence: MIT");
       expect(declined.plain()).toContain(`Later: shruti models fetch ${name} --accept-unverified`);
       const failed = dialog({ argv });
-      for (const [question, answer] of [...until4, ["Fetch it now", "y"], ["Make it", "y"]] as const)
+      for (const [question, answer] of [...first, ["Fetch it now", "y"], ["Make it", "y"]] as const)
         await failed.answer(question, answer);
       expect(await failed.ended()).toBe(1);
       expect(failed.plain()).toMatch(/^key\s+shr_\w+$/m);
       expect(failed.plain()).toContain("Later: shruti models fetch");
+      const slow = dialog({ argv: ["--mirror", `${argv[1]}/slow`, ...argv.slice(2)] });
+      for (const [question, answer] of [...first, ["Fetch it now", "y"], ["Make it", "y"]] as const)
+        await slow.answer(question, answer);
+      await stalled.promise;
+      slow.type("\x03");
+      expect(await slow.ended()).toBe(130);
+      expect(slow.plain()).toContain(`Later: shruti models fetch ${name} --directory `);
       isAway = false;
       const talk = dialog({ argv });
-      await answerAll(talk, [...until4, ["Fetch it now", "y"], ["Make it", "y"]]);
+      await answerAll(talk, [...first, ["Fetch it now", "y"], ["Make it", "y"]]);
       expect((await run(talk, "models", "default")).out).toBe(`${name}\n`);
       expect(existsSync(join(talk.root, "data/fetched"))).toBe(false);
       const shown = JSON.parse((await run(talk, "models", "list", "--json")).out) as { id: string }[];

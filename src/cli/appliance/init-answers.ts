@@ -1,6 +1,6 @@
 import { readConfig } from "../../config/load.ts";
 import type { Config } from "../../config/schema.ts";
-import type { CliContext } from "../frame/context.ts";
+import { type CliContext, CommandError } from "../frame/context.ts";
 import { modelsHere, type Obtaining, offersFor, speechModels } from "./init-model.ts";
 import {
   askAnswers,
@@ -63,6 +63,8 @@ export async function answersFor(
       conversation.close();
     }
   }
+  if (model === undefined && Object.keys(obtaining).length > 0)
+    throw new CommandError("usage", "--bundle-key, --accept-unverified and --mirror need --model");
   const choice =
     model === undefined
       ? undefined

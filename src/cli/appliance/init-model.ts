@@ -12,6 +12,7 @@ import { readPublicKey } from "../../lib/signatures.ts";
 import { plainMessage } from "../../lib/system-error.ts";
 import type { CatalogueEntry } from "../../services/models/catalogue.ts";
 import { type CliContext, CommandError, createCliContext } from "../frame/context.ts";
+import { cleanUpAtEnd } from "../frame/ending.ts";
 import { commandStyle } from "../frame/error-line.ts";
 import { openKey } from "../frame/key-file.ts";
 import { shellWord } from "../frame/output.ts";
@@ -135,6 +136,8 @@ export const knows = ({ languages }: CatalogueEntry, code: string): boolean =>
  * @throws CommandError `not_found`, `usage`; AppError `invalid_request` with what is wrong with the files
  */
 export async function readModelChoice(text: string, here: readonly ModelHere[]): Promise<ModelChoice> {
+  // Such as from a variable that is not set. As a path it would be the working directory.
+  if (text === "") throw new CommandError("usage", "the model is an empty text");
   if (here.some(({ id }) => id === text)) return { from: "here", id: text };
   const entries = await speechModels();
   const entry = entries.find(({ name }) => name === text);
@@ -229,16 +232,28 @@ export async function obtainModel(
   // What these commands print is for scripts that run them; people read the notes.
   const io = { ...outer.io, out: () => {} };
   const context = createCliContext(io, () => files.configPath, outer.clock);
+  const later = await commandsFor(choice, files.dataDir, configOption(outer, files.configPath), given);
+  const noteLater = () => {
+    for (const line of later) outer.note(`Later: ${line}`);
+  };
+  // A fetch can take long. Its progress is on a line of its own.
+  const interrupted = () => {
+    outer.note("");
+    noteLater();
+  };
+  process.on("SIGINT", interrupted);
+  const ending = cleanUpAtEnd();
   try {
     await OBTAIN[choice.from](context, files, choice as never, given);
     await noteLacking(context, given.languages);
     await context.finish();
   } catch (error) {
     const reason = commandStyle(plainMessage(error).split("\n", 1)[0] ?? "");
-    const option = configOption(outer, files.configPath);
-    for (const line of await commandsFor(choice, files.dataDir, option, given)) outer.note(`Later: ${line}`);
+    noteLater();
     throw new CommandError("failed", `the model was not installed, all else is there: ${reason}`);
   } finally {
+    ending.stop();
+    process.off("SIGINT", interrupted);
     context.close();
   }
 }

@@ -165,6 +165,8 @@ describe("nothing is left behind", () => {
     ["--model", "gone", 4, "not a model that is here ("],
     ["--model", "whisper-hindi-small", 2, "--accept-unverified"],
     ["--languages", "klingon", 2, "not a language"],
+    ["--model", "", 2, "the model is an empty text"],
+    ["--bundle-key", "k.pem", 2, "need --model"],
     ["--mirror", "ftp://x", 2, "http"],
     ["--model", "demo --bundle-key k.pem", 2, "--bundle-key is for"],
   ])("by %s %s, which cannot be used, without a terminal", async (option, value, status, message) => {

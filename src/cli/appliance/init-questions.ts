@@ -275,7 +275,9 @@ async function askModel(
   });
   if (choice.from === "catalogue") return askFetch(asker, around, choice, obtaining);
   if (choice.from !== "bundle") return { model: choice, obtaining };
-  return { model: choice, obtaining: { ...obtaining, bundleKey: await askBundleKey(asker, around) } };
+  const bundleKey = obtaining.bundleKey ?? (await askBundleKey(asker, around));
+  openBundleKey(bundleKey);
+  return { model: choice, obtaining: { ...obtaining, bundleKey } };
 }
 
 function describeHere({ id, name, languages, isCarried, notice }: ModelHere, asked: readonly string[]) {
