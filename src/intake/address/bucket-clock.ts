@@ -17,9 +17,10 @@ export async function clockAdvice(response: Response): Promise<string | undefine
   const isFar = Math.abs(skewMs) > MOST_SKEW_MS;
   if (!isFar && !OF_THE_CLOCK.test(await beginningOf(response))) return undefined;
   const minutes = Math.round(Math.abs(skewMs) / 60_000);
+  // A server may say so that has no clock in its answer, or a proxy with another one.
   const differs =
-    minutes > 0 ? `is ${minutes} minutes ${skewMs > 0 ? "ahead" : "behind"}` : "differs too much from it";
-  return `: by its clock, this machine's clock ${differs}, and a bucket allows 15 minutes; set the clock of this machine`;
+    minutes > 1 ? `is ${minutes} minutes ${skewMs > 0 ? "ahead" : "behind"}` : "differs from it";
+  return `: by its clock, this machine's clock ${differs}, which is more than it allows; set the clock of this machine`;
 }
 
 async function beginningOf({ body }: Response): Promise<string> {

@@ -159,11 +159,15 @@ describe("a bucket that refuses because of this machine's clock says so, and is 
   const HOUR_MS = 3_600_000;
   const DIFFERS = "The difference between the request time and the current time is too large.";
   const REFUSALS: [name: string, answer: () => Response, words: string][] = [
-    ["its code", () => refuse("RequestTimeTooSkewed", DIFFERS), "differs too much from it"],
+    ["its code", () => refuse("RequestTimeTooSkewed", DIFFERS), "differs from it"],
     ["its time", () => refuse("AccessDenied", "Access Denied", Date.now() + HOUR_MS), "is 60 minutes behind"],
     ["both", () => refuse("RequestTimeTooSkewed", DIFFERS, Date.now() - HOUR_MS), "is 60 minutes ahead"],
-    ["an address that has expired", () => refuse("AccessDenied", "Request has expired"), "differs too much"],
-    ["an address before its time", () => refuse("AccessDenied", "Request is not valid yet"), "differs too"],
+    ["an address that has expired", () => refuse("AccessDenied", "Request has expired"), "differs from it"],
+    [
+      "an address before its time",
+      () => refuse("AccessDenied", "Request is not valid yet"),
+      "differs from it",
+    ],
   ];
   test.each(REFUSALS)("by %s", async (_name, answer, words) => {
     objects.set("/calls/a.wav", recording);

@@ -520,6 +520,20 @@ describe("what is remembered of a file that has ended long ago", () => {
     expect(Object.values(t.counts()).reduce((sum, count) => sum + count, 0)).toBe(left);
   });
 
+  test("stays where a disk may be missing at a subfolder, and goes with the subfolder", async () => {
+    t.put("in/2026/08/a.wav", speech);
+    const { service } = t.start([t.settings({ results: inRoot("out") })]);
+    await t.until(() => t.counts().done === 1);
+    const forget = () => service.forgetOld({ nowMs: t.clock.now() + 1, wrong: [] });
+    renameSync(inRoot("in/2026/08"), inRoot("away"));
+    expect(await forget()).toBe(0);
+    renameSync(inRoot("away"), inRoot("in/2026/08"));
+    await Bun.sleep(150);
+    expect([t.charges(), t.counts()]).toEqual([1, { done: 1 }]);
+    rmSync(inRoot("in/2026"), { recursive: true });
+    expect(await forget()).toBe(1);
+  });
+
   test("goes from a folder whose disk has another number since a restart, where a known file lies", async () => {
     t.put("in/a.wav", speech);
     t.put("in/b.wav", { ...speech, text: "दो" });

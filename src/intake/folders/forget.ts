@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { opendir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { Ages } from "../../domain/clock-trust.ts";
 import { type Database, gatedTransaction } from "../../store/database.ts";
 import { deleteWatchedFile, listEndedFiles, type WatchedFileRow } from "../../store/watched-files.ts";
@@ -31,6 +32,7 @@ export async function forgetOldFiles(
       folders.set(row.folder, folder);
       if (await mayReturn(row)) continue;
       if (await lies(row)) folder.isProven = true;
+      else if (row.movedTo === null && (await mayBeUnmounted(row))) continue;
       else if (row.movedTo !== null || row.device === folder.device) gone.push(row);
       else folder.doubtful.push({ number: row.number, state: row.state });
     }
@@ -74,6 +76,22 @@ async function lies({ folder, name, bytes, changedUs }: WatchedFileRow): Promise
   } catch (error) {
     return !isMissing(error);
   }
+}
+
+/** Reports whether a disk may be missing below the folder: the place where it is mounted is then there, and empty. */
+async function mayBeUnmounted({ folder, name }: WatchedFileRow): Promise<boolean> {
+  try {
+    let at = dirname(join(folder, name));
+    while (at !== folder && !(await isThere(at))) at = dirname(at);
+    return at !== folder && (await isEmpty(at));
+  } catch {
+    return true;
+  }
+}
+
+async function isEmpty(folder: string): Promise<boolean> {
+  for await (const _ of await opendir(folder)) return false;
+  return true;
 }
 
 /** Forgets files that are still in the state in which they were seen. */
