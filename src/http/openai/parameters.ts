@@ -1,8 +1,8 @@
 import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
-import { NUMERALS, type TranscriptionRequest } from "../../domain/transcription.ts";
+import { type DiarizationRequest, NUMERALS, type TranscriptionRequest } from "../../domain/transcription.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
-import { fieldOfPart, metadataOfForm } from "../wire/requests.ts";
+import { DIARIZATION_FIELD, diarizationOfForm, fieldOfPart, metadataOfForm } from "../wire/requests.ts";
 import { METADATA_FIELD, WRITTEN_FORM_FIELDS } from "../wire/schemas.ts";
 import { languageCodeOf } from "./languages.ts";
 import type { ModelNames } from "./model-names.ts";
@@ -48,6 +48,7 @@ export type CanTimeWords = (modelId: string | undefined, language: string) => bo
 /** Members of the parameters that are objects. A form carries each as a field, such as `chunking_strategy[type]`. */
 const MEMBERS: Record<string, readonly string[]> = {
   chunking_strategy: ["type", "threshold", "prefix_padding_ms", "silence_duration_ms"],
+  [DIARIZATION_FIELD]: ["speakers", "min_speakers", "max_speakers"],
 };
 
 /** Members whose value a parameter's rule judges; a value of any other is a preference. */
@@ -151,8 +152,7 @@ export function wantedOf(
     language: languageOf(form, config, ignorable, ignored),
     ...UNCHOSEN,
     ...ownFieldsOf(form, own),
-    // The number of speakers is found.
-    ...(format === "diarized_json" ? { diarization: {} } : {}),
+    ...diarizationFor(format, own.has(DIARIZATION_FIELD) ? diarizationOfForm(form.fields) : undefined),
   };
   const modelId = models.idOf(form.fields.get("model"));
   const wanted = { modelId, request, format, granularities: ONLY_SEGMENTS, isStream };
@@ -171,6 +171,25 @@ const NEEDS_VERBOSE = {
   message: "timestamp_granularities with word needs response_format verbose_json.",
 };
 const ONLY_SEGMENTS: ReadonlySet<Granularity> = new Set(["segment"]);
+
+/**
+ * Speakers are distinguished where the answer has them. Their number is found unless the request gives it.
+ *
+ * @throws AppError `invalid_request` where the request says another thing than its answer can have
+ */
+function diarizationFor(
+  format: ResponseFormat,
+  given: DiarizationRequest | false | undefined,
+): Pick<TranscriptionRequest, "diarization"> {
+  const isDiarized = format === "diarized_json";
+  if (given !== undefined && isDiarized !== (given !== false)) {
+    const message = isDiarized
+      ? "diarization cannot be false with response_format diarized_json."
+      : "diarization needs response_format diarized_json.";
+    throw new AppError("invalid_request", { detail: DIARIZATION_FIELD, message });
+  }
+  return isDiarized ? { diarization: given || {} } : {};
+}
 
 /** Reads what is to have times; undefined: it names something else. */
 function granularitiesOf(form: ReceivedForm): ReadonlySet<Granularity> | undefined {

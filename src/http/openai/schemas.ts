@@ -80,6 +80,12 @@ export const OpenAiForm = closed(
         description: "`segment`, and `word` with `verbose_json` where the model can time words.",
       }),
     ),
+    diarization: Type.Optional(
+      Type.String({
+        description:
+          'How many people speak, as JSON such as `{"speakers": 2}`, or in fields such as `diarization[speakers]`; only with `diarized_json`. Left out: their number is found.',
+      }),
+    ),
     numerals: Type.Optional(
       Type.String({ description: "`written`: numbers in figures; only with `capabilities.written_form`." }),
     ),

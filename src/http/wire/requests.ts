@@ -25,10 +25,14 @@ export function withheldFields({ capabilities }: Config): readonly string[] {
   ];
 }
 
-/** Returns those fields of requests that the config switches on, and that OpenAI's clients may send, too. */
+/** The field of forms that says how many people speak. */
+export const DIARIZATION_FIELD = "diarization";
+
+/** Returns the fields that OpenAI's API does not know and its clients may send, too: those that the config switches on. */
 export function ownFields(config: Config): ReadonlySet<string> {
   const withheld = withheldFields(config);
-  return new Set([...WRITTEN_FORM_FIELDS, METADATA_FIELD].filter((name) => !withheld.includes(name)));
+  const own = [DIARIZATION_FIELD, ...WRITTEN_FORM_FIELDS, METADATA_FIELD];
+  return new Set(own.filter((name) => !withheld.includes(name)));
 }
 
 /** Returns the fields of the asynchronous endpoint's request that the config does not switch on. */
@@ -103,6 +107,31 @@ function readObject(text: string): Record<string, string> {
   }
   return checkValue(MetadataValue, { metadata: value }, duplicate && `${METADATA_FIELD}.${duplicate}`)
     .metadata;
+}
+
+/** The name of a form's field that gives one member of `diarization`, such as `diarization[speakers]`. */
+const COUNT_MEMBER = /^diarization\[(.*)\]$/s;
+
+/**
+ * Reads how many people speak from a form of OpenAI's clients: JSON in `diarization`, as in the form of the synchronous
+ * endpoint, or fields such as `diarization[speakers]`, as those clients write objects.
+ *
+ * @returns undefined where the form does not say it; false where it says that speakers are not distinguished
+ * @throws AppError `invalid_request` or `unknown_parameter`, as for the asynchronous endpoint
+ */
+export function diarizationOfForm(
+  fields: ReadonlyMap<string, string>,
+): DiarizationRequest | false | undefined {
+  const text = fields.get(DIARIZATION_FIELD);
+  const members = [...fields].flatMap(([field, value]): [string, string | number][] => {
+    const name = COUNT_MEMBER.exec(field)?.[1];
+    return name === undefined ? [] : [[name, /^\d{1,9}$/.test(value) ? Number(value) : value]];
+  });
+  const [first] = members;
+  if (!first) return text === undefined ? undefined : (diarizationOf(readField(text)) ?? false);
+  const duplicate = text === undefined ? undefined : `${DIARIZATION_FIELD}.${first[0]}`;
+  const value = { diarization: Object.fromEntries(members) };
+  return diarizationOf(checkValue(FieldValue, value, duplicate).diarization) ?? false;
 }
 
 /** @throws AppError `invalid_request` or `unknown_parameter`, as for the asynchronous endpoint */
