@@ -3,9 +3,10 @@ import { MAX_SPEAKERS } from "../domain/transcription.ts";
 import type { NativeFiles } from "../native/native-files.ts";
 import { createYielder } from "./diarize-tracks.ts";
 import type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "./job.ts";
+import { agreementOf } from "./neural-agreement.ts";
 import { coverSpeech } from "./neural-coverage.ts";
 import { openSpeakerModels, type SegmentationInfo } from "./neural-models.ts";
-import { allotPeople, choosePeople, type PeopleBounds } from "./neural-number.ts";
+import { allotPeople, choosePeople, type DivisionChecks, type PeopleBounds } from "./neural-number.ts";
 import { countPeople, turnsOf, turnsOfWindow } from "./neural-turns.ts";
 import { growVoiceTree } from "./neural-voices.ts";
 import { type HeardTrack, hearTrack } from "./neural-windows.ts";
@@ -88,7 +89,10 @@ async function turnsOfTrack(
   }
   const yieldToLoop = createYielder(signal);
   const tree = await growVoiceTree(info, track, least, yieldToLoop);
-  const countIn = (people: Int32Array) => countPeople(turnsOf(info, track, people));
-  const { people, isCountUncertain } = await choosePeople(tree, { least, most }, countIn, yieldToLoop);
+  const checks: DivisionChecks = {
+    countIn: (people) => countPeople(turnsOf(info, track, people)),
+    agreementIn: (people) => agreementOf(info, track, people, yieldToLoop),
+  };
+  const { people, isCountUncertain } = await choosePeople(tree, { least, most }, checks, yieldToLoop);
   return { turns: turnsOf(info, track, people), isCountUncertain };
 }

@@ -48,11 +48,14 @@ function voicesOf({ windows, aloneMs = () => 4_000, spread = 0.3, alike = 0, ...
   return { track: { voices, shiftSamples }, truth };
 }
 
-async function choose(scene: Scene, bounds = anyNumber, mostLinked?: number) {
+/** Windows agree on everyone: what they say of each other is tested in `neural-agreement.test.ts`. */
+const everyone = async (people: Int32Array) => new Float64Array(Math.max(0, ...people) + 1).fill(1);
+
+async function choose(scene: Scene, bounds = anyNumber, mostLinked?: number, agreementIn = everyone) {
   const { track, truth } = voicesOf(scene);
   const tree = await growVoiceTree(WINDOW, track, bounds.least, noYield, mostLinked);
   const countIn = (people: Int32Array) => new Set([...people].filter((person) => person >= 0)).size;
-  return { ...(await choosePeople(tree, bounds, countIn, noYield)), truth, tree };
+  return { ...(await choosePeople(tree, bounds, { countIn, agreementIn }, noYield)), truth, tree };
 }
 
 /** Numbers the people by their first voices, so that two divisions can be compared. */
@@ -191,6 +194,39 @@ describe("the number of people", () => {
   });
 });
 
+test("a person on whom the windows do not agree is none: such voices go to the nearest of the others", async () => {
+  const scene = { windows: repeat(20, [[0], [1], [2]]), spread: 0.2 };
+  const strangerOf = (truth: readonly number[]) => async (people: Int32Array) => {
+    const agreement = await everyone(people);
+    const stranger = people[truth.indexOf(2)] ?? 0;
+    // The other two are people, also once the stranger is gone.
+    if (new Set(people).size === 3) agreement[stranger] = 0.2;
+    return agreement;
+  };
+  const { truth } = voicesOf(scene);
+  const { people, count, isCountUncertain } = await choose(scene, anyNumber, undefined, strangerOf(truth));
+  expect([count, isCountUncertain]).toEqual([2, false]);
+  expect(inOrder(people.filter((_, index) => truth[index] !== 2))).toEqual(
+    inOrder(truth.filter((one) => one !== 2)),
+  );
+});
+
+test("in a short recording a person on whom the windows do not agree stays", async () => {
+  const windows = repeat(20, [[0], [1]]);
+  const noOne = async (people: Int32Array) => (await everyone(people)).fill(0.1);
+  const { count } = await choose({ windows, shiftSamples: 16_000 }, anyNumber, undefined, noOne);
+  expect(count).toBe(2);
+});
+
+test("of several people on whom the windows do not agree one is left", async () => {
+  const nobody = async (people: Int32Array) => {
+    const agreement = await everyone(people);
+    return agreement.length > 1 ? agreement.fill(0.1) : agreement;
+  };
+  const { count } = await choose({ windows: repeat(20, [[0], [1], [2]]) }, anyNumber, undefined, nobody);
+  expect(count).toBe(1);
+});
+
 test.each([
   ["stay as they are between the bounds", [2, 1], { least: 2, most: 4 }, [2, 1]],
   ["grow where they are fewest", [3, 1], { least: 6, most: 6 }, [3, 3]],
@@ -213,7 +249,7 @@ test("one person whose voice changes more than people differ is one", async () =
   const choice = await choosePeople(
     { ...tree, apart: 0.02 },
     anyNumber,
-    (people) => new Set(people).size,
+    { countIn: (people) => new Set(people).size, agreementIn: everyone },
     noYield,
   );
   expect(choice).toMatchObject({ count: 1, isCountUncertain: false });

@@ -1,6 +1,6 @@
 import { MAX_SPEAKERS } from "../domain/transcription.ts";
 import type { YieldToLoop } from "./diarize-tracks.ts";
-import { findPeople, givenClusters, leastMsOf, peopleOf } from "./neural-people.ts";
+import { type AgreementIn, findPeople, givenClusters, leastMsOf, peopleOf } from "./neural-people.ts";
 import type { VoiceTree } from "./neural-voices.ts";
 
 /** The least and the highest number of people. */
@@ -17,6 +17,13 @@ export type PeopleChoice = {
   isCountUncertain: boolean;
 };
 
+/** What a division of the voices between people makes of the track. */
+export type DivisionChecks = {
+  /** Makes turns, and returns how many people they have. */
+  countIn: (people: Int32Array) => number;
+  agreementIn: AgreementIn;
+};
+
 /** Time that is enough for a person is doubled and halved, up to this time and this often. */
 const MOST_LEAST_MS = 8_000;
 const HALVINGS = 4;
@@ -26,13 +33,11 @@ const DOUBTFUL_NEARNESS = 1.4;
 /**
  * Chooses the people of a track. When their number lies outside the bounds, the nearer bound counts as given: what is
  * enough time for a person is changed until the turns have so many people.
- *
- * @param countIn makes turns and returns how many people they have
  */
 export async function choosePeople(
   tree: VoiceTree,
   { least, most }: PeopleBounds,
-  countIn: (people: Int32Array) => number,
+  { countIn, agreementIn }: DivisionChecks,
   yieldToLoop: YieldToLoop,
 ): Promise<PeopleChoice> {
   const isOutside = (count: number) => count > 0 && (count < least || count > most);
@@ -45,7 +50,7 @@ export async function choosePeople(
     const count = countIn(people);
     return { people, count, isCountUncertain: isOutside(count) };
   }
-  const { people, nearness } = await findPeople(tree, yieldToLoop);
+  const { people, nearness } = await findPeople(tree, agreementIn, yieldToLoop);
   const found = { people, count: countIn(people) };
   const wanted = Math.max(least, Math.min(most, found.count));
   const isInDoubt = nearness < DOUBTFUL_NEARNESS || (most === MAX_SPEAKERS && found.count > most);

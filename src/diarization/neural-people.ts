@@ -28,6 +28,11 @@ const NEAR_SHARE = 0.04;
 const NEAR_SHARE_IN_SHORT = 0.07;
 /** Clusters into which the tree is cut at most to find a given number of people. */
 const MOST_CUTS = 60;
+/**
+ * A person on whom windows agree less does not exist: windows took two people for one. In short tracks such a person may be all
+ * that is found of one who says little, and stays.
+ */
+const LEAST_AGREEMENT = 0.4;
 /** Centres are computed this many times, each time from the voices that are nearest to the ones before. */
 const ROUNDS = 3;
 
@@ -36,15 +41,20 @@ export function leastMsOf({ linkedMs }: VoiceTree): number {
   return Math.min(LEAST_MS, LEAST_SHARE * sumOf(linkedMs));
 }
 
+/** Says how far windows agree on each person, 0 to 1 (`agreementOf`). */
+export type AgreementIn = (people: Int32Array) => Promise<Float64Array>;
+
 /**
  * Finds the people of a track. Where two of them are as near as one person once each voice has gone to the nearest, they
- * are joined.
+ * are joined. In a longer track one on whom the windows do not agree is dropped. Such voices come wherever two people follow
+ * each other in the same way, so their time grows with the recording.
  *
  * @returns the person of each voice as `peopleOf` does, and how far the two nearest people are apart: 1 is the limit below
  * which they would be one
  */
 export async function findPeople(
   tree: VoiceTree,
+  agreementIn: AgreementIn,
   yieldToLoop: YieldToLoop,
 ): Promise<{ people: Int32Array; nearness: number }> {
   let clusters = await foundClusters(tree, yieldToLoop);
@@ -54,13 +64,22 @@ export async function findPeople(
     const distances = await compareClusters(tree, clusters, yieldToLoop);
     const { one, other, distance } = nearestClusters(distances);
     const nearness = distance / limitOf(tree, distances);
-    if (nearness >= 1) return { people, nearness };
-    const joined = clusters.map((cluster) => (cluster === other ? one : cluster));
+    const joined = nearness < 1 ? { from: other, to: one } : undefined;
+    const changed = joined ?? (tree.isShort ? undefined : await leastAgreed(agreementIn, people));
+    if (!changed) return { people, nearness };
+    const left = clusters.map((cluster) => (cluster === changed.from ? changed.to : cluster));
     clusters = renumber(
-      joined,
-      [...new Set(joined)].filter((cluster) => cluster !== NOBODY),
+      left,
+      [...new Set(left)].filter((cluster) => cluster !== NOBODY),
     );
   }
+}
+
+/** Finds the person on whom windows agree least, who is dropped if that is too little. */
+async function leastAgreed(agreementIn: AgreementIn, people: Int32Array) {
+  const agreement = await agreementIn(people);
+  const least = Math.min(...agreement);
+  return least < LEAST_AGREEMENT ? { from: agreement.indexOf(least), to: NOBODY } : undefined;
 }
 
 /**

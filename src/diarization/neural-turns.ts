@@ -57,9 +57,9 @@ function speakersIn(bits: number): number[] {
 }
 
 /** Returns the person of each speaker of each window, or −1: those of one window follow those of the one before. */
-function peopleByWindow(
+export function peopleByWindow(
   { speakers }: Pick<SegmentationInfo, "speakers">,
-  { windows, voices }: HeardTrack,
+  { windows, voices }: Pick<HeardTrack, "windows" | "voices">,
   people: Int32Array,
 ): Int32Array {
   const byWindow = new Int32Array(windows.length * speakers).fill(-1);
