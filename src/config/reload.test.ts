@@ -38,6 +38,7 @@ test("settings that a running server takes over, and settings that need a restar
 /** Settings that are read while the server opens, although they are reloaded, and why that captures nothing. */
 const READ_AT_START: Readonly<Record<string, string>> = {
   "backup.to": "the state of its folder is read, and read again where it is needed",
+  "engine.draft_model": "the models name it when they are listed, and are listed again for each request",
   "intake.folder": "the folders are looked at, and looked at again with the settings of that time",
   "models.default": "the readiness begins with the default model, and looks for it again",
   "storage.ballast_bytes": "the ballast is made, and made again each time that its upkeep looks",

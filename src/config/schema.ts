@@ -107,6 +107,13 @@ export const CONFIG_SCHEMA = {
       STEP_SHARING_CHOICES,
       "Decoding steps that several chunks make together, for which the weights are read once; cpu: not on a GPU. None with precision = exact.",
     ),
+    draft_model: reloaded(
+      text(
+        "",
+        "Id of a small model that writes tokens ahead of larger ones with the same tokens, which decode several at once then; empty: none. Texts are the same.",
+        { pattern: /^\S*$/, example: "tiny" },
+      ),
+    ),
     synchronous_workers: auto(
       0,
       64,

@@ -99,6 +99,14 @@ export type InstalledModel = ModelManifest & {
   bytes: number;
   /** True for the model inside the executable. */
   embedded: boolean;
+  /** The model that drafts for this one; left out: none does. */
+  draft?: DraftModel;
+};
+
+/** A small model that writes tokens ahead of a larger one of its family (docs/engine.md section 12). */
+export type DraftModel = Pick<InstalledModel, "id" | "sha256" | "parts" | "files" | "bytes"> & {
+  /** The codes under which it knows languages. It drafts in no other. */
+  languageCodes: readonly string[];
 };
 
 /** Speaker weights: a net of each kind. */

@@ -25,6 +25,8 @@ export type Recognition = {
   segments: RecognizedSegment[];
   /** In the unit of the limit in the settings; left out where these have none. */
   effort?: number;
+  /** Tokens that a draft model wrote, and those of them that were accepted; left out: none was asked. */
+  draft?: { drafted: number; accepted: number };
   /** What the family's settings have asked for besides, such as in a trial; only the family knows the form. */
   measured?: unknown;
 };

@@ -24,7 +24,7 @@ export type ChunkExecutor = {
    */
   capacity(
     model: { bytes: number } & Pick<EngineModel, "sha256" | "parts"> &
-      Partial<Pick<EngineModel, "family" | "files" | "version">>,
+      Partial<Pick<EngineModel, "family" | "files" | "version" | "draft">>,
   ): Capacity;
   /**
    * Recognizes one chunk. A call settles once, also when outcomes arrive late or twice. A job can be repeated.

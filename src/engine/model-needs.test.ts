@@ -120,6 +120,20 @@ describe("the memory of a chunk beside the weights", () => {
     expect(encoderBytes).toBeGreaterThan((width / 512) * ENCODER_OF_BASE_MIB * MIB);
   });
 
+  test("holds a state and an encoder of the draft model, whose weights are beside those of the model", () => {
+    const [large, small] = [model(formed("medium", 1024, 24)), model(formed("tiny", 384, 4))];
+    const draft = { id: "tiny", sha256: "", files: small.files, bytes: 70 * MIB, languageCodes: ["en"] };
+    const needsOf = createModelNeeds(MACHINE);
+    const [alone, ofDraft] = [needsOf({ ...large, bytes: 500 * MIB }), needsOf(small)];
+    const both = needsOf({ ...large, bytes: 500 * MIB, draft });
+    expect(both.bytes).toBe(570 * MIB);
+    expect(both.stateBytes).toBe((alone.stateBytes ?? 0) + (ofDraft.stateBytes ?? 0));
+    expect(both.encoderBytes).toBe((alone.encoderBytes ?? 0) + (ofDraft.encoderBytes ?? 0));
+    // Without shared steps there are no drafts, and nothing is loaded for them.
+    const exact = createModelNeeds(withSettings({ precision: "exact" }));
+    expect(exact({ ...large, bytes: 1, draft })).toEqual(exact({ ...large, bytes: 1 }));
+  });
+
   test("bounds the chunks that share steps, so that a model that does not fit twelve times has fewer", () => {
     const needs = createModelNeeds(MACHINE)({ ...model(formed("large", 1280, 32)), bytes: 1_080 * MIB });
     const wanted = { workers: "auto", threads_per_worker: "auto" } as const;

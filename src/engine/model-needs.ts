@@ -1,11 +1,12 @@
 import type { EngineOptions } from "../domain/engine-options.ts";
+import type { ModelFiles } from "../domain/model.ts";
 import type { ModelNeeds } from "../families/contract.ts";
 import { FAMILIES, type Families } from "../families/families.ts";
 import { readProcessor } from "../native/processor.ts";
 import type { EngineModel } from "./protocol.ts";
 
 /** A model as far as it decides what it needs of a machine. */
-export type SizedModel = Partial<Pick<EngineModel, "family" | "files" | "version">> & {
+export type SizedModel = Partial<Pick<EngineModel, "family" | "files" | "version" | "draft">> & {
   /** Size of the weights; left out: 0. */
   bytes?: number;
 };
@@ -29,12 +30,32 @@ export function createModelNeeds(
 ): NeedsOf {
   const known = new Map<string, Omit<ModelNeeds, "bytes">>();
 
-  return ({ family, files, version, bytes = 0 }) => {
-    if (family === undefined || files === undefined) return { bytes };
+  function needsOf(family: string, version: string | undefined, files: ModelFiles) {
     const key = JSON.stringify([family, version, files]);
     const found = known.get(key) ?? families.of(family).needs(files, { engine, processorFlags });
     if (known.size >= MAX_MODELS) known.clear();
     known.set(key, found);
-    return { bytes, ...found };
+    return found;
+  }
+
+  return ({ family, files, version, bytes = 0, draft }) => {
+    if (family === undefined || files === undefined) return { bytes };
+    const own = needsOf(family, version, files);
+    // Drafts are made beside steps that chunks can share on the processor, and nowhere else.
+    if (!draft || own.sharing?.onProcessor !== true) return { bytes, ...own };
+    return withDraft(
+      { bytes, ...own },
+      { bytes: draft.bytes, ...needsOf(family, draft.sha256, draft.files) },
+    );
+  };
+}
+
+/** Adds what a draft model needs: its weights, and for each chunk a state of its own. */
+function withDraft(model: ModelNeeds, draft: ModelNeeds): ModelNeeds {
+  return {
+    ...model,
+    bytes: model.bytes + draft.bytes,
+    stateBytes: model.stateBytes && model.stateBytes + (draft.stateBytes ?? 0),
+    encoderBytes: (model.encoderBytes ?? 0) + (draft.encoderBytes ?? 0),
   };
 }

@@ -1,7 +1,7 @@
 import type { DiarizeJob, DiarizeOutcome } from "../diarization/job.ts";
 import type { ChunkLimits } from "../domain/chunk.ts";
 import type { DevicePreference, EngineOptions } from "../domain/engine-options.ts";
-import type { ModelFiles, ModelPart } from "../domain/model.ts";
+import type { DraftModel, ModelFiles, ModelPart } from "../domain/model.ts";
 import type { DescribedFile } from "../domain/model-hash.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
@@ -41,6 +41,8 @@ export type EngineModel = {
   /** Hashes in the manifest. Executors on other machines find the model by them. */
   sha256?: string;
   parts?: ModelPart[];
+  /** Only of models of this machine: other machines have no draft. */
+  draft?: DraftModel;
 };
 
 export type ChunkJob = {
@@ -106,6 +108,16 @@ export type OnSpeechFound = (regions: SpeechRegion[]) => void;
  */
 export type WorkerPart = string | "speech";
 
+/** The model that a worker process loads. */
+export type LoadRequest = {
+  files: ModelFiles;
+  /** The files with the hashes that they must have; left out: these are not known. */
+  described?: DescribedFile[];
+  device: DevicePreference;
+  /** The model that drafts for it; left out: none does. */
+  draft?: DraftModel;
+};
+
 export type WorkerRequest =
   | {
       type: "start";
@@ -116,8 +128,7 @@ export type WorkerRequest =
       engine: EngineOptions;
       opens: WorkerPart[];
     }
-  /** `described`: the files with the hashes that they must have; left out: these are not known. */
-  | { type: "load"; files: ModelFiles; described?: DescribedFile[]; device: DevicePreference }
+  | ({ type: "load" } & LoadRequest)
   | ({ type: "transcribe"; id: number; audio: AudioRef; settings: RecognizerSettings } & ChunkThreads)
   | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
@@ -127,8 +138,11 @@ export type WorkerRequest =
 export type WorkerReply =
   /** `engine` is present when a recognizer was opened. */
   | { type: "started"; engine?: EngineInfo }
-  /** `gpuFailure`: why the model runs on the processor although `auto` chose a GPU. */
-  | { type: "loaded"; device: string; gpuFailure?: string }
+  /**
+   * `gpuFailure`: why the model runs on the processor although `auto` chose a GPU. `draftFailure`: why the draft model that was
+   * named is not used.
+   */
+  | { type: "loaded"; device: string; gpuFailure?: string; draftFailure?: string }
   /** The process cannot do what it was started for. It sends this and ends. */
   | { type: "unusable"; reason: string }
   | { type: "transcribed"; id: number; outcome: WorkerOutcome }

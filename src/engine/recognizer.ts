@@ -1,5 +1,5 @@
 import type { DevicePreference, EngineOptions } from "../domain/engine-options.ts";
-import type { ModelFiles } from "../domain/model.ts";
+import type { DraftModel, ModelFiles } from "../domain/model.ts";
 import type { Recognition, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "../native/native-files.ts";
 import type { ChunkThreads, EngineInfo } from "./protocol.ts";
@@ -14,9 +14,10 @@ export type Recognizer = {
   /**
    * Checks the files of a model and loads it.
    *
+   * @param draft the model that drafts for it. Where that cannot be used, the model is loaded without
    * @throws Error with the reason why the files or the device cannot be used
    */
-  load(files: ModelFiles, device: DevicePreference): Promise<LoadedRecognizer>;
+  load(files: ModelFiles, device: DevicePreference, draft?: DraftModel): Promise<LoadedRecognizer>;
 };
 
 export type LoadedRecognizer = {
@@ -24,6 +25,8 @@ export type LoadedRecognizer = {
   device: string;
   /** Why the model runs on the processor although `auto` chose a GPU. */
   gpuFailure?: string;
+  /** Why the draft model that was named is not used. */
+  draftFailure?: string;
   /**
    * Recognizes 16 kHz mono samples within −1 to 1. Calls may run side by side.
    *

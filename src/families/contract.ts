@@ -36,6 +36,8 @@ export type ModelFamily = FamilyRules & {
    * settings say it. Left out: no model of the family was.
    */
   canTranslate?(model: Pick<InstalledModel, "files" | "decoding">): boolean;
+  /** Small models can write tokens ahead of larger ones; left out: those of the family cannot. */
+  drafting?: FamilyDrafting;
   /** Models can be made again with smaller weights (`shruti models quantise`). */
   canQuantise: boolean;
   /** Finds a model of the family at a path; undefined: there is none of this family. */
@@ -161,6 +163,14 @@ export type ModelNeeds = {
   sharing?: StepSharing | undefined;
   /** Each chunk runs on one thread. Chunks side by side use the other cores. */
   isOneThread?: boolean | undefined;
+};
+
+/** How models draft for others of their family. */
+export type FamilyDrafting = {
+  /** Says why a model cannot draft for another one; undefined: it can. */
+  fault(files: ModelFiles, draftFiles: ModelFiles): string | undefined;
+  /** Says why a model is used without drafts on a machine's processor; undefined: it is not. */
+  hindrance(files: ModelFiles, machine: FamilyMachine): string | undefined;
 };
 
 /** How a new model is tried, besides what all families have in common. */

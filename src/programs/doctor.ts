@@ -12,6 +12,7 @@ import type { PoolStatus } from "../engine/workers/pool.ts";
 import { FAMILIES } from "../families/families.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { describeBroken } from "../native/cpu-variants.ts";
+import { describeDraftUse } from "../services/models/draft-model.ts";
 import type { ModelService } from "../services/models/models.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
@@ -24,6 +25,10 @@ export type EngineReport = {
   unreadModels: string[];
   /** Choices of models for languages that cannot be followed. */
   routeProblems: string[];
+  /** For which models the draft model drafts; left out: none is named. */
+  draft?: string;
+  /** What keeps it from being of use. */
+  draftProblems: string[];
   cpuVariant: string;
   devices: string[];
   backendFailures: string[];
@@ -65,6 +70,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
       ...describeNative(status, probed),
       ...read,
       routeProblems: models.routeProblems(),
+      ...describeDraft(models, status),
       model: describeModel(model, status),
       workers: describeSizing(options.config, { ...machine, ...(isOnGpu ? { gpuFreeBytes } : {}) }, model),
       speeds,
@@ -196,6 +202,20 @@ function describeNative(
     ],
     avoidedCode: status.brokenVariants.map(describeBroken),
   };
+}
+
+function describeDraft(
+  models: Pick<ModelService, "draftUse">,
+  status: PoolStatus,
+): Pick<EngineReport, "draft" | "draftProblems"> {
+  const use = models.draftUse();
+  if (!use) return { draftProblems: [] };
+  const failures = status.models.flatMap(({ modelId, draftFailure }) =>
+    draftFailure === undefined || use.problems.length > 0
+      ? []
+      : [`${use.id} does not draft for ${modelId}: ${draftFailure}`],
+  );
+  return { draft: describeDraftUse(use), draftProblems: [...use.problems, ...failures] };
 }
 
 function describeModel({ id, version, notice }: InstalledModel, { models }: PoolStatus): string {

@@ -27,6 +27,7 @@ import {
   openWorkers,
 } from "./app-parts.ts";
 import { createBallastUpkeep } from "./ballast-upkeep.ts";
+import { createDraftLog } from "./draft-log.ts";
 import { createJournalUpkeep } from "./journal-upkeep.ts";
 import { type ConsoleNumbers, createConsoleNumbers } from "./numbers/console-numbers.ts";
 import { addFleetGauges } from "./numbers/fleet-gauges.ts";
@@ -105,9 +106,11 @@ export async function openApp(options: AppOptions): Promise<App> {
   const ends: ExpiryTimes = { certificateAtMs: undefined };
   const parts = { ...workers, backups, numbers, consoleNumbers, ends };
   const http = openHttp(base, services, parts, stopping.signal, options.baseUrl);
+  const logDraft = createDraftLog(models, base.log);
   const onChange = () => {
     apiKeys.forgetCached();
     models.forgetCached();
+    logDraft();
     readiness.check();
     if (base.hold.isHeld()) return;
     scheduler.onOutsideChange();
@@ -164,6 +167,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         journal.start();
       });
       ballast.start();
+      logDraft();
       readiness.start();
       base.hold.start(readiness.hasModel);
     },

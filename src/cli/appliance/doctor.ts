@@ -251,6 +251,8 @@ async function engine(context: CliContext, config: Config, ignoresDatabase: bool
       ...report.damagedModels.map((detail) => ({ check: "model", ok: false, detail })),
       ...report.unreadModels.map((detail) => ({ check: "model", ok: true, detail })),
       ...report.routeProblems.map((detail) => ({ check: "languages", ok: false, detail })),
+      ...(report.draft === undefined ? [] : [{ check: "draft", ok: true, detail: report.draft }]),
+      ...report.draftProblems.map((detail) => ({ check: "draft", ok: false, detail })),
       { check: "workers", ok: true, detail: report.workers },
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),
     ];

@@ -237,7 +237,15 @@ function describeModel(model: ServerStatus["engine"]["models"][number]): string 
   const where = `${device ? ` on ${device}` : ""}${gpuFailure ? ` (the GPU: ${gpuFailure})` : ""}`;
   const process = pid ? `, process ${pid}` : "";
   const again = restarts === 0 ? "" : `, restarted ${restarts} ${restarts === 1 ? "time" : "times"}`;
-  return `${modelId}: ${state}${where}${process}${again}${problem ? `; ${problem}` : ""}`;
+  return `${modelId}: ${state}${where}${process}${again}${describeDraft(model)}${problem ? `; ${problem}` : ""}`;
+}
+
+function describeDraft({ draftId, draft, draftFailure }: ServerStatus["engine"]["models"][number]): string {
+  if (draftId === undefined) return "";
+  if (draftFailure !== undefined) return `, without the draft model ${draftId}: ${draftFailure}`;
+  const { drafted = 0, accepted = 0 } = draft ?? {};
+  const share = drafted === 0 ? "" : `, ${Math.round((100 * accepted) / drafted)} % of them accepted`;
+  return `, ${draftId} drafted ${drafted} tokens${share}`;
 }
 
 function fleetFields(fleet: ServerStatus["fleet"]): [string, string][] {

@@ -3,6 +3,7 @@ import type { InstalledModel } from "../../domain/model.ts";
 import { describeVerdicts, noticeOf } from "../../domain/trial.ts";
 import { FAMILIES } from "../../families/families.ts";
 import { toInstalledModel } from "../../http/console/views.ts";
+import { describeDraftUse } from "../../services/models/draft-model.ts";
 import type { MeasuredFigures, ModelService } from "../../services/models/models.ts";
 import { PUNCTUATION_KIND } from "../../services/models/punctuation-model.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
@@ -45,6 +46,8 @@ export function registerModels(program: Command, context: CliContext): void {
       context.note(describeDiarization(service));
       const punctuation = describePunctuation(service);
       if (punctuation !== undefined) context.note(punctuation);
+      const use = service.draftUse();
+      if (use) for (const line of [describeDraftUse(use), ...use.problems]) context.note(line);
     });
 
   models
@@ -216,6 +219,7 @@ function fieldsOf(model: InstalledModel): [string, string][] {
     ["Source", model.source],
     ["Notice", model.notice ?? "–"],
     ["Trial", describeVerdicts(model) ?? "not tried"],
+    ...(model.draft === undefined ? [] : [["Draft model", model.draft.id] as [string, string]]),
     ["Weights", Object.values(model.files).join(", ")],
     ["Size", `${megabytes(model.bytes)} MB`],
     ["SHA-256", model.sha256],

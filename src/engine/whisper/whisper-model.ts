@@ -3,6 +3,7 @@ import type { MeasuredHead } from "../../families/whisper/alignment-heads.ts";
 import { checkModelFile, type ModelFileInfo } from "../../families/whisper/model-file.ts";
 import type { WhisperSettings } from "../../families/whisper/settings.ts";
 import { onAbort } from "../../lib/abort.ts";
+import { errorMessage } from "../../lib/error-message.ts";
 import type {
   NativeAddon,
   NativeModel,
@@ -21,6 +22,8 @@ export type LoadOptions = {
   flashAttention: boolean;
   /** Chunks will share decoding steps on a GPU. Left out: they will not. */
   sharesSteps?: boolean;
+  /** Weights of a smaller model that drafts tokens, on the processor only; left out: none does. */
+  draftPath?: string | undefined;
 };
 
 export type WhisperOptions = WhisperSettings & {
@@ -38,6 +41,18 @@ export type WhisperOptions = WhisperSettings & {
   alignmentDelay?: number;
   /** Left out: calls cost what they cost. */
   budget?: StepBudget | undefined;
+  /** Lets the draft model write ahead, in thread groups; left out: it does not. */
+  drafting?: Drafting | undefined;
+};
+
+/** What the draft model writes, and has written. Each call adds to it. */
+export type Drafting = {
+  /** Tokens that it wrote. */
+  drafted: number;
+  /** How many of them the model chose, too. */
+  accepted: number;
+  /** So many tokens each time, whether that pays or not, at most 15; left out: as many as pay. */
+  ahead?: number;
 };
 
 /** What several calls may cost together. Each takes from it what it has cost. */
@@ -51,6 +66,8 @@ export type StepBudget = {
 /** Weights in memory. */
 export type LoadedModel = {
   info: ModelFileInfo;
+  /** Why the draft model that was named is not used. */
+  draftFailure?: string;
   /**
    * Recognizes 16 kHz mono samples within −1 to 1, up to an hour; under 100 ms there is no text. Calls may run side by
    * side: each takes a decoder state of its own on the same weights, and states are kept for later calls. An abort takes
@@ -82,12 +99,14 @@ export async function loadWhisperModel(
 ): Promise<LoadedModel> {
   const info = checkModelFile(path);
   const native = await loadNative(addon, gpus, path, options);
+  const { draft, ...failure } = await loadDraft(addon, native, options.draftPath);
   const running = new Set<Promise<unknown>>();
   let closed: Promise<void> | undefined;
 
   const close = async (): Promise<void> => {
     while (running.size > 0) await Promise.allSettled(running);
     await native.free();
+    await draft?.free();
   };
   const run = async (samples: Float32Array, params: NativeParams, signal: AbortSignal | undefined) => {
     if (closed !== undefined) throw new Error("the model was closed");
@@ -103,12 +122,17 @@ export async function loadWhisperModel(
 
   return {
     info,
+    ...failure,
     async recognize(samples, whisperOptions, signal) {
-      const { budget } = whisperOptions;
+      const { budget, drafting } = whisperOptions;
       if (budget && budget.left < budget.encoderSteps + LEAST_STEPS) return [];
       const params = toNativeParams(whisperOptions, samples.length);
-      const { segments, steps } = await run(samples, params, signal);
+      const { segments, steps, drafted, accepted } = await run(samples, params, signal);
       if (budget) budget.left -= steps;
+      if (drafting) {
+        drafting.drafted += drafted;
+        drafting.accepted += accepted;
+      }
       return toSegments(segments);
     },
     async measure(samples, whisperOptions, signal) {
@@ -148,6 +172,25 @@ async function loadNative(
   }
 }
 
+/** Loads the model that drafts for another one. Where it cannot be used there is a reason, and no model. */
+async function loadDraft(
+  addon: NativeAddon,
+  native: NativeModel,
+  path: string | undefined,
+): Promise<{ draft?: NativeModel; draftFailure?: string }> {
+  if (path === undefined) return {};
+  let draft: NativeModel | undefined;
+  try {
+    checkModelFile(path);
+    draft = await addon.WhisperModel.load(path, { useGpu: false, gpuDevice: 0, flashAttention: true });
+    native.draftWith(draft);
+    return { draft };
+  } catch (error) {
+    await draft?.free();
+    return { draftFailure: errorMessage(error) };
+  }
+}
+
 /** Parameters for the trial on a GPU. Every model knows English. */
 const TRIAL_PARAMS: NativeParams = {
   language: "en",
@@ -175,6 +218,8 @@ const TRIAL_PARAMS: NativeParams = {
   alignmentHeads: new Int32Array(),
   alignmentDelay: 0,
   measuresHeads: false,
+  drafts: false,
+  draftAhead: 0,
 };
 
 async function transcribe(
@@ -228,5 +273,7 @@ function toNativeParams(options: WhisperOptions, samples: number): NativeParams 
     alignmentHeads: Int32Array.from(options.words ? (options.alignmentHeads ?? []).flat() : []),
     alignmentDelay: options.alignmentDelay ?? 0,
     measuresHeads: false,
+    drafts: options.drafting !== undefined,
+    draftAhead: options.drafting?.ahead ?? 0,
   };
 }

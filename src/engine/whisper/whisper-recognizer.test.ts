@@ -20,8 +20,12 @@ function recording(asked: NativeParams[]): Whisper {
     excluded: () => new Uint8Array(),
     transcribe(_samples, params) {
       asked.push(params);
-      return { promise: Promise.resolve({ segments: [], heads: [], steps: 0 }), abort: () => {} };
+      return {
+        promise: Promise.resolve({ segments: [], heads: [], drafted: 0, accepted: 0, steps: 0 }),
+        abort: () => {},
+      };
     },
+    draftWith: () => {},
     free: async () => {},
   };
   const addon = { WhisperModel: { load: async () => model } } as unknown as NativeAddon;

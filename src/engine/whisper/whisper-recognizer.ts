@@ -1,12 +1,14 @@
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { DevicePreference } from "../../domain/engine-options.ts";
-import { fileOf } from "../../domain/model.ts";
+import { type DraftModel, fileOf } from "../../domain/model.ts";
 import { alignmentOf, allHeads } from "../../families/whisper/alignment-heads.ts";
+import { draftHindrance } from "../../families/whisper/drafting.ts";
 import { readHead } from "../../families/whisper/model-file.ts";
 import type { WhisperSettings } from "../../families/whisper/settings.ts";
 import { stepSharing, usesOwnKernels } from "../../families/whisper/step-sharing.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
+import { readProcessor } from "../../native/processor.ts";
 import { chooseDevice } from "../devices.ts";
 import type { MachineCode, Recognizer } from "../recognizer.ts";
 import { encodingInSteps, stepsOfSpeech } from "./effort.ts";
@@ -42,14 +44,22 @@ export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "en
   const fitsWindow = usesOwnKernels(engine);
   return {
     info: { libraryVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
-    async load(files, preference) {
+    async load(files, preference, draft) {
       const weights = fileOf(files, "weights");
       const head = readHead(weights);
       const sharesSteps =
         head !== undefined && stepSharing(head, { engine, processorFlags: new Set() }).onGpu;
-      const { model, ...loaded } = await loadModel(whisper, weights, preference, sharesSteps);
+      const hindrance =
+        draft && draftHindrance(files, { engine, processorFlags: readProcessor()?.flags ?? new Set() });
+      const drafts = hindrance === undefined ? draft : undefined;
+      const { model, ...loaded } = await loadModel(whisper, weights, preference, {
+        sharesSteps,
+        draft: drafts,
+      });
+      const draftFailure = hindrance ?? loaded.draftFailure;
       return {
         ...loaded,
+        ...(draftFailure === undefined ? {} : { draftFailure }),
         async recognize(samples, settings, { signal, ...run }) {
           const whisperSettings = settings as WhisperSettings;
           const { effort, language, translates } = settings;
@@ -60,7 +70,9 @@ export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "en
           const encoderSteps = encoding(samples.length);
           const budget = effort && good ? { left: effort.most * good - LAST_STEP, encoderSteps } : undefined;
           const heads = head && settings.words ? alignmentOf(head, whisperSettings.alignmentHeads) : {};
-          const options = { ...whisperSettings, ...heads, ...run, budget, fitsWindow };
+          const isDrafted = draftFailure === undefined && draft?.languageCodes.includes(language) === true;
+          const drafting = isDrafted ? { drafted: 0, accepted: 0 } : undefined;
+          const options = { ...whisperSettings, ...heads, ...run, budget, fitsWindow, drafting };
           if (head && whisperSettings.measuresHeads) {
             const measured = await model.measure(
               samples,
@@ -75,33 +87,46 @@ export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "en
               ? await recognizeUntimed(model, samples, options, signal)
               : await model.recognize(samples, options, signal);
           const segments = found.map(({ tokens: _tokens, ...segment }) => segment);
-          return budget && good ? { segments, effort: (before - budget.left) / good } : { segments };
+          return {
+            segments,
+            ...(budget && good ? { effort: (before - budget.left) / good } : {}),
+            ...(drafting ? { draft: drafting } : {}),
+          };
         },
       };
     },
   };
 }
 
+/** How weights are loaded. `sharesSteps`: chunks share decoding steps on a GPU. `draft`: the model that drafts. */
+type Loading = { sharesSteps?: boolean; draft?: DraftModel | undefined };
+
+/** Why a draft model is not used beside a GPU. */
+const ON_GPU = "the model runs on a GPU";
+
 /**
  * Loads weights on the preferred device. Under `auto` the processor takes the place of a GPU that cannot load them.
  *
- * @param sharesSteps chunks share decoding steps on a GPU
  * @throws Error when the weights or the device cannot be used
  */
 export async function loadModel(
   whisper: Pick<Whisper, "devices" | "load">,
   weightsPath: string,
   preference: DevicePreference,
-  sharesSteps = false,
-): Promise<{ model: LoadedModel; device: string; gpuFailure?: string }> {
+  { sharesSteps = false, draft }: Loading = {},
+): Promise<{ model: LoadedModel; device: string; gpuFailure?: string; draftFailure?: string }> {
   const { name, use } = chooseDevice(whisper.devices, preference);
-  const load = (device: typeof use) =>
-    whisper.load(weightsPath, { device, flashAttention: true, sharesSteps });
+  const load = async (device: typeof use) => {
+    const draftPath = draft && device === "cpu" ? fileOf(draft.files, "weights") : undefined;
+    const model = await whisper.load(weightsPath, { device, flashAttention: true, sharesSteps, draftPath });
+    const draftFailure = draft && device !== "cpu" ? ON_GPU : model.draftFailure;
+    return { model, ...(draftFailure === undefined ? {} : { draftFailure }) };
+  };
   try {
-    return { model: await load(use), device: name };
+    return { ...(await load(use)), device: name };
   } catch (error) {
     if (preference !== "auto" || use === "cpu") throw error;
     const gpuFailure = errorMessage(error);
-    return { model: await load("cpu"), device: "cpu", gpuFailure };
+    return { ...(await load("cpu")), device: "cpu", gpuFailure };
   }
 }

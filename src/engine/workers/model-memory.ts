@@ -4,9 +4,11 @@ import type { WorkerHost } from "./worker-host.ts";
 export type ResidentModel = {
   key: string;
   modelId: string;
+  /** The model that drafts for it, in the same process; undefined: none does. */
+  draftId: string | undefined;
   /** Its files. */
   paths: string;
-  /** Size of the weights. */
+  /** Size of the weights, with those of the draft model. */
   bytes: number;
   /** Its memory on a GPU with all its chunks; left out: it is guessed from its weights. */
   gpuBytes?: number | undefined;

@@ -22,7 +22,12 @@ import {
 import { chooseSpeechWorkers } from "../sizing.ts";
 import { createNeuralDiarization } from "./neural-diarization.ts";
 import { createPassingProcess } from "./passing-process.ts";
-import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
+import {
+  createResidentModels,
+  type DraftTokens,
+  type ModelStatus,
+  type ResidentOptions,
+} from "./resident-models.ts";
 import { createSpeechProcesses } from "./speech-processes.ts";
 import type { HostOptions, RunOptions } from "./worker-host.ts";
 import type { spawnWorker } from "./worker-process.ts";
@@ -90,6 +95,8 @@ export function createPool(options: PoolOptions): Pool {
     { ...withoutGpu, opens: ["speech"] },
     chooseSpeechWorkers(options.engine.speech_workers, measureMachine()),
   );
+  /** By model, also of processes that have ended. */
+  const drafts = new Map<string, DraftTokens>();
   let isClosed = false;
 
   function requireOpen(): void {
@@ -102,7 +109,9 @@ export function createPool(options: PoolOptions): Pool {
       const request = { type: "transcribe", ...chunk } as const;
       const runOptions: RunOptions = { signal, timeoutMs, isAlone };
       const reply = await models.withModel(model, signal, (host) => host.request(request, runOptions));
-      return expectReply(reply, "transcribed").outcome;
+      const { draft, ...outcome } = expectReply(reply, "transcribed").outcome;
+      if (draft) count(drafts, model.id, draft);
+      return outcome;
     },
 
     async detectSpeech(job, signal, onFound) {
@@ -137,7 +146,11 @@ export function createPool(options: PoolOptions): Pool {
     deviceOf: models.deviceOf,
 
     status() {
-      const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
+      const statuses = models.hosts().map(({ modelId, draftId, host }) => {
+        const draft =
+          drafts.get(modelId) ?? (draftId === undefined ? undefined : { drafted: 0, accepted: 0 });
+        return { modelId, draftId, draft, ...host.status() };
+      });
       return {
         engine: statuses.find(({ info }) => info)?.info,
         models: statuses.map(({ info, ...status }) => ({ ...status, cpuVariant: info?.cpuVariant })),
@@ -150,6 +163,14 @@ export function createPool(options: PoolOptions): Pool {
       await Promise.all([models.close(), neural.close(), punctuation.close(), speech.close()]);
     },
   };
+}
+
+function count(drafts: Map<string, DraftTokens>, modelId: string, { drafted, accepted }: DraftTokens): void {
+  const known = drafts.get(modelId);
+  drafts.set(modelId, {
+    drafted: (known?.drafted ?? 0) + drafted,
+    accepted: (known?.accepted ?? 0) + accepted,
+  });
 }
 
 /** @throws EngineError `failed` for a reply to something else */

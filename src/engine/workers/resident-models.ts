@@ -23,6 +23,9 @@ export type ResidentOptions = {
   turnMs?: number;
 };
 
+/** Tokens that a draft model wrote, and those of them that the large model chose, too. */
+export type DraftTokens = { drafted: number; accepted: number };
+
 export type ModelStatus = {
   modelId: string;
   state: HostState;
@@ -36,6 +39,12 @@ export type ModelStatus = {
   problem: string | undefined;
   /** Why the processor does the work for which `auto` chose a GPU. */
   gpuFailure?: string | undefined;
+  /** The model that drafts for it; left out: none was named. */
+  draftId?: string | undefined;
+  /** Why that one is not used. */
+  draftFailure?: string | undefined;
+  /** Tokens that were drafted since the start, and those of them that were accepted. */
+  draft?: DraftTokens | undefined;
 };
 
 /**
@@ -49,7 +58,7 @@ export type ResidentModels = {
    * @throws EngineError `aborted`, `interrupted` when closed; what `work` throws
    */
   withModel<T>(model: EngineModel, signal: AbortSignal, work: (host: WorkerHost) => Promise<T>): Promise<T>;
-  hosts(): { modelId: string; host: WorkerHost }[];
+  hosts(): { modelId: string; draftId: string | undefined; host: WorkerHost }[];
   /** Returns where the model of these files was loaded last; undefined: it was not, or was forgotten since. */
   deviceOf(files: ModelFiles): string | undefined;
   /** Refuses new work and ends the processes. */
@@ -77,8 +86,7 @@ export function createResidentModels(
   let isClosed = false;
 
   function modelFor(wanted: EngineModel): ResidentModel {
-    // Other weights at the same paths are another model: what is in memory is not what they are.
-    const key = [wanted.id, wanted.version, modelHashOf(wanted), pathsOf(wanted.files)].join(" ");
+    const key = keyOf(wanted);
     const model = models.get(key) ?? newModel(key, wanted, options, hostOptions);
     models.set(key, model);
     return model;
@@ -166,7 +174,7 @@ export function createResidentModels(
       }
     },
 
-    hosts: () => [...models.values()].map(({ modelId, host }) => ({ modelId, host })),
+    hosts: () => [...models.values()].map(({ modelId, draftId, host }) => ({ modelId, draftId, host })),
 
     deviceOf(files) {
       const paths = pathsOf(files);
@@ -189,18 +197,21 @@ function newModel(
   { engine, gpuBytesOf }: ResidentOptions,
   hostOptions: Omit<HostOptions, "opens">,
 ): ResidentModel {
-  const { id, family, files } = model;
-  const bytes = Object.values(files).reduce((sum, path) => sum + sizeOf(path), 0);
+  const { draft, ...own } = model;
+  const { id, family, files } = own;
+  const bytes = bytesOf(files);
   return {
     key,
     modelId: id,
+    draftId: draft?.id,
     paths: pathsOf(files),
-    bytes,
-    gpuBytes: gpuBytesOf?.({ ...model, bytes }),
+    bytes: bytes + (draft ? bytesOf(draft.files) : 0),
+    // A draft model is not used beside a GPU.
+    gpuBytes: gpuBytesOf?.({ ...own, bytes }),
     host: createWorkerHost({
       ...hostOptions,
       opens: [family],
-      load: { files, described: describedFiles(model), device: engine.device },
+      load: { files, described: describedFiles(model), device: engine.device, ...(draft ? { draft } : {}) },
     }),
     users: 0,
     inside: 0,
@@ -210,8 +221,18 @@ function newModel(
   };
 }
 
+/** Names a model. Other weights at the same paths are another one: what is in memory is not what they are. */
+function keyOf({ id, version, draft, ...model }: EngineModel): string {
+  const ofDraft = draft ? [draft.id, modelHashOf(draft), pathsOf(draft.files)] : [];
+  return [id, version, modelHashOf(model), pathsOf(model.files), ...ofDraft].join(" ");
+}
+
 function pathsOf(files: ModelFiles): string {
   return Object.values(files).join(" ");
+}
+
+function bytesOf(files: ModelFiles): number {
+  return Object.values(files).reduce((sum, path) => sum + sizeOf(path), 0);
 }
 
 function sizeOf(path: string): number {

@@ -57,6 +57,28 @@ test.each(CASES)("files %s", async (_name, meanwhile, expected) => {
   else expect(outcome).toBe(expected);
 });
 
+test.each([
+  ["as its manifest says", sha256Hex("weights"), undefined],
+  ["with other bytes", sha256Hex("others"), "is not the file of its manifest"],
+])("a draft model %s: %#", async (_name, sha256, failure) => {
+  const drafts: (string | undefined)[] = [];
+  const recognizer = {
+    load: async (_files: unknown, _device: unknown, used?: { id: string }) => {
+      drafts.push(used?.id);
+      return LOADED;
+    },
+  } as unknown as Recognizer;
+  const draft = { id: "small", sha256, files: { weights }, bytes: 7, languageCodes: ["en"] };
+  const loaded = await loadVerified(
+    recognizer,
+    { type: "load", files: {}, device: "cpu", draft },
+    sha256OfFile,
+  );
+  expect(drafts).toEqual([failure === undefined ? "small" : undefined]);
+  if (failure === undefined) expect(loaded.draftFailure).toBeUndefined();
+  else expect(loaded.draftFailure).toContain(failure);
+});
+
 test("what the recognizer says of missing files comes first, and without hashes nothing is hashed", async () => {
   const recognizer = {
     load: async () => {

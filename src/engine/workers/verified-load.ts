@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
-import type { PunctuationFiles, SpeakerWeights } from "../../domain/model.ts";
-import type { DescribedFile } from "../../domain/model-hash.ts";
+import type { DraftModel, PunctuationFiles, SpeakerWeights } from "../../domain/model.ts";
+import { type DescribedFile, describedFiles } from "../../domain/model-hash.ts";
+import { errorMessage } from "../../lib/error-message.ts";
 import type { NativeFiles } from "../../native/native-files.ts";
 import { openPunctuator, type Punctuator } from "../../punctuation/pcs-model.ts";
 import type { DiarizeOutcome, WorkerRequest } from "../protocol.ts";
@@ -10,21 +11,23 @@ import type { LoadedRecognizer, Recognizer } from "../recognizer.ts";
 export type HashFile = (path: string) => Promise<string>;
 
 /**
- * Loads a model, and hashes its files meanwhile: what recognizes is what the manifest says, and evidence may say so.
+ * Loads a model, and hashes its files meanwhile: what recognizes is what the manifest says, and evidence may say so. A draft model
+ * with other files is left out: it changes no text, and the model works without.
  *
  * @throws Error for files that are not those of the manifest, or that changed while they were loaded; as
  *   `Recognizer.load`
  */
 export async function loadVerified(
   recognizer: Recognizer,
-  { files, described = [], device }: Extract<WorkerRequest, { type: "load" }>,
+  { files, described = [], device, draft }: Extract<WorkerRequest, { type: "load" }>,
   sha256OfFile: HashFile,
 ): Promise<LoadedRecognizer> {
+  const draftFailure = draft && (await faultOf(draft, sha256OfFile));
   const paths = described.map(({ path }) => path);
   const before = paths.map(identityOf);
   const [hashes, loaded] = await Promise.allSettled([
     Promise.all(described.map((file) => problemOf(file, sha256OfFile))),
-    recognizer.load(files, device),
+    recognizer.load(files, device, draftFailure === undefined ? draft : undefined),
   ]);
   // Other bytes say more than what a recognizer makes of them.
   const problem = hashes.status === "fulfilled" ? hashes.value.find((each) => each !== undefined) : undefined;
@@ -32,7 +35,20 @@ export async function loadVerified(
   if (loaded.status === "rejected") throw loaded.reason;
   if (hashes.status === "rejected") throw hashes.reason;
   requireSame(paths, before);
-  return loaded.value;
+  return draftFailure === undefined ? loaded.value : { ...loaded.value, draftFailure };
+}
+
+/** Finds what of a draft model's files is not as its manifest says; undefined: nothing. */
+async function faultOf(draft: DraftModel, sha256OfFile: HashFile): Promise<string | undefined> {
+  try {
+    for (const file of describedFiles(draft)) {
+      const problem = await problemOf(file, sha256OfFile);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
 }
 
 /**

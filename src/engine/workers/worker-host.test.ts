@@ -265,6 +265,19 @@ describe("worker host", () => {
     expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "CUDA0 has 1.0 GiB of memory free" });
   });
 
+  test("the reason why a draft model is not used is kept with the model, and logged", async () => {
+    const draft = { id: "small", sha256: "", files: { weights: "s.bin" }, bytes: 1, languageCodes: ["en"] };
+    const { host, received, logged } = openHost(
+      [answer],
+      { type: "loaded", device: "cpu", draftFailure: "the draft model has other tokens" },
+      { load: { files: { weights: "model.bin" }, device: "cpu", draft } },
+    );
+    expect(await kindOf(ask(host))).toBe("fine");
+    expect(received.find(({ type }) => type === "load")).toMatchObject({ draft });
+    expect(host.status().draftFailure).toBe("the draft model has other tokens");
+    expect(logged).toContain("the draft model is not used");
+  });
+
   test("a device that is set by name is never replaced", async () => {
     const { host, received } = openHost(
       [crash, answer],

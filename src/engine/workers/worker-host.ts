@@ -1,7 +1,5 @@
 import { createGate } from "../../admission/gate.ts";
 import type { DevicePreference, EngineOptions } from "../../domain/engine-options.ts";
-import type { ModelFiles } from "../../domain/model.ts";
-import type { DescribedFile } from "../../domain/model-hash.ts";
 import { onAbort, untilAborted } from "../../lib/abort.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { LONGEST_TIMER_MS } from "../../lib/time.ts";
@@ -11,6 +9,7 @@ import {
   EngineError,
   type EngineErrorKind,
   type EngineInfo,
+  type LoadRequest,
   type OnSpeakersHeard,
   type OnSpeechFound,
   type SpeechRegion,
@@ -47,7 +46,7 @@ export type HostOptions = {
   /** The parts that a process opens while it starts. */
   opens: WorkerPart[];
   /** The model to load, of a family that is opened; without it the process recognizes nothing. */
-  load?: { files: ModelFiles; described?: DescribedFile[]; device: DevicePreference };
+  load?: LoadRequest;
   /** Code for this processor that ended worker processes; shared by the hosts of a program. */
   brokenVariants?: BrokenVariants;
   /** The settings of the engine, which the process receives as they are. */
@@ -71,6 +70,8 @@ export type HostStatus = {
   problem: string | undefined;
   /** Why the processor does the work for which `auto` chose a GPU. */
   gpuFailure: string | undefined;
+  /** Why the draft model that was named is not used; undefined: it is, or there is none, or nothing was loaded yet. */
+  draftFailure: string | undefined;
 };
 
 /** A request for work in a worker process; the host adds the number under which the process answers. */
@@ -137,6 +138,7 @@ class Host implements WorkerHost {
   #lostStarts = 0;
   #info: EngineInfo | undefined;
   #device: string | undefined;
+  #draftFailure: string | undefined;
   #problem: string | undefined;
   #restarts = 0;
   #isClosed = false;
@@ -173,6 +175,7 @@ class Host implements WorkerHost {
       info: this.#info,
       problem: this.#problem,
       gpuFailure: this.#code.gpuFailure(),
+      draftFailure: this.#draftFailure,
     };
   }
 
@@ -265,9 +268,12 @@ class Host implements WorkerHost {
         if (!load) this.#becomeReady(generation);
         return;
       case "loaded": {
-        const { device, gpuFailure: reason } = reply;
+        const { device, gpuFailure: reason, draftFailure } = reply;
         const { pid } = generation.process;
         this.#device = device;
+        this.#draftFailure = draftFailure;
+        if (draftFailure !== undefined)
+          log("warn", "the draft model is not used", { draft: load?.draft?.id, reason: draftFailure, pid });
         if (reason !== undefined) {
           this.#code.noteGpuFailure(reason);
           log("warn", "the GPU cannot be used, the processor takes its place", { reason, pid });

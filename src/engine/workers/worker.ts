@@ -99,8 +99,12 @@ export function createWorker(
     await starting;
     if (!recognizer) throw new Error("no recognizer has been opened");
     model = await loadVerified(recognizer, request, sha256OfFile);
-    const { device, gpuFailure } = model;
-    send({ type: "loaded", device, ...(gpuFailure === undefined ? {} : { gpuFailure }) });
+    const { device, gpuFailure, draftFailure } = model;
+    const failures = {
+      ...(gpuFailure === undefined ? {} : { gpuFailure }),
+      ...(draftFailure === undefined ? {} : { draftFailure }),
+    };
+    send({ type: "loaded", device, ...failures });
   }
 
   /** Runs work that can be aborted. Its failure is a reply, and the process continues. */

@@ -6,6 +6,7 @@ import { heldBackCharacter, ownSentenceOf, promptFor } from "../../pipeline/word
 import type { ModelFamily } from "../contract.ts";
 import { givenGgml, whisperLanguages } from "./adding.ts";
 import { chooseHeads, type MeasuredHead, needsMeasuring } from "./alignment-heads.ts";
+import { draftFault, draftHindrance } from "./drafting.ts";
 import { NO_TIMESTAMPS, whisperKeys, whisperTuning } from "./keys.ts";
 import { checkModelFile, isMultilingual, readHead } from "./model-file.ts";
 import { whisperNeeds } from "./needs.ts";
@@ -36,6 +37,7 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
   mayUseGpu: true,
   canTimeWords,
   canTranslate,
+  drafting: { fault: draftFault, hindrance: draftHindrance },
   canQuantise: true,
   given: givenGgml,
   check: (files) => void look(fileOf(files, "weights")),

@@ -27,3 +27,12 @@ export function stepSharing(
     onGpu: isWanted && where === "auto",
   };
 }
+
+/** Says why chunks of a model share no steps on the processor; undefined: they do. */
+export function unsharedReason(head: Pick<WhisperHead, "width">, machine: FamilyMachine): string | undefined {
+  if (stepSharing(head, machine).onProcessor) return undefined;
+  const { engine, processorFlags } = machine;
+  if (!usesOwnKernels(engine)) return `engine.precision is ${engine.precision}`;
+  if (engine.shared_steps === "never") return "engine.shared_steps is never";
+  return processorFlags.has("avx2") ? "the model's width is unusual" : "the processor has no AVX2";
+}

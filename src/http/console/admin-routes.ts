@@ -89,7 +89,7 @@ function overviewRoutes({ admin, models }: HttpDeps, { requireAdmin }: Guard) {
       "/console/api/models",
       (): wire.ConsoleModelList => ({
         ...whole(models.list().map((model) => toModel(models, model))),
-        problems: [...models.problems(), ...models.routeProblems()],
+        problems: [...models.problems(), ...models.routeProblems(), ...(models.draftUse()?.problems ?? [])],
       }),
       { response: { 200: wire.ConsoleModelList }, ...adminOperation(requireAdmin) },
     );

@@ -86,6 +86,10 @@ const ModelProcess = closed({
   restarts: count,
   running: count,
   problem: Type.Optional(text),
+  /** The model that drafts for it, what it has written since the start, and why it is not used. */
+  draft: Type.Optional(
+    closed({ id: text, drafted_tokens: count, accepted_tokens: count, problem: Type.Optional(text) }),
+  ),
 });
 export type ModelProcess = Static<typeof ModelProcess>;
 

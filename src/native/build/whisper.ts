@@ -141,6 +141,7 @@ const PATCHED = [
   [join(BINDING_SOURCE, "src/binding/binding.cc"), "AddShruti"],
   [join(WHISPER_SOURCE, "ggml/src/ggml-cpu/amx/mmq.cpp"), "shruti: "],
   [join(WHISPER_SOURCE, "ggml/src/ggml-cpu/ggml-cpu.c"), "SHRUTI_KERNELS"],
+  [join(WHISPER_SOURCE, "src/whisper.cpp"), "whisper_attempt attempt"],
 ] as const;
 
 function requirePatches(): void {
@@ -161,7 +162,7 @@ function projectInputs(files: readonly string[], folders: readonly string[]): Bu
 }
 
 /** Folders of the project that are compiled into the addon, and the kernels' headers, which it reads. */
-const ADDON_FOLDERS = ["alignment", "binding", "decoding", "kernels", "steps"];
+const ADDON_FOLDERS = ["alignment", "binding", "decoding", "drafting", "kernels", "steps"];
 const GGML = [
   "ggml/CMakeLists.txt",
   "ggml/cmake",

@@ -7,7 +7,7 @@ set(PACKAGE_SOURCES ${PACKAGE}/binding.cc ${PACKAGE}/common.cc ${PACKAGE}/model.
 # Steps of several transcriptions at once: steps/whisper.cc includes whisper.cpp, whose internals it needs.
 file(GLOB OWN_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/binding/*.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/steps/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/decoding/*.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/alignment/*.cc)
+  ${CMAKE_CURRENT_SOURCE_DIR}/alignment/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/drafting/*.cc)
 # TDT models compute with the same ggml. Their spectrum is that of the CTC models.
 file(GLOB TDT_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/../tdt/*.cc)
 list(APPEND OWN_SOURCES ${TDT_SOURCES} ${CMAKE_CURRENT_SOURCE_DIR}/../onnx/spectrum.c)
@@ -16,7 +16,7 @@ set_target_properties(smart-whisper PROPERTIES PREFIX "" SUFFIX ".addon" CXX_STA
 # ggml/src: the abort and thread-pool hook of the binding reads the registry's struct (ggml-backend-impl.h).
 target_include_directories(smart-whisper PRIVATE ${KERNELS}
   ${CMAKE_CURRENT_SOURCE_DIR}/binding ${CMAKE_CURRENT_SOURCE_DIR}/steps ${CMAKE_CURRENT_SOURCE_DIR}/decoding
-  ${CMAKE_CURRENT_SOURCE_DIR}/alignment ${CMAKE_CURRENT_SOURCE_DIR}/../tdt ${PACKAGE}
+  ${CMAKE_CURRENT_SOURCE_DIR}/alignment ${CMAKE_CURRENT_SOURCE_DIR}/drafting ${CMAKE_CURRENT_SOURCE_DIR}/../tdt ${PACKAGE}
   ${WHISPER_SOURCE}/include ${WHISPER_SOURCE}/src ${WHISPER_SOURCE}/ggml/src ${NODE_INCLUDES})
 target_compile_definitions(smart-whisper PRIVATE
   SHRUTI_KERNELS WHISPER_VERSION="1.9.1" NAPI_VERSION=8 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED _GNU_SOURCE)

@@ -61,6 +61,10 @@ export type NativeParams = {
   alignmentDelay: number;
   /** These heads are measured, and tokens get no times. */
   measuresHeads: boolean;
+  /** The draft model writes tokens ahead, if there is one and the transcription runs in a thread group. */
+  drafts: boolean;
+  /** So many tokens each time, whether that pays or not, at most 15; 0: as many as pay. */
+  draftAhead: number;
 };
 
 export type NativeResult = {
@@ -69,6 +73,9 @@ export type NativeResult = {
   heads: { layer: number; head: number; share: number }[];
   /** What they cost in decoding steps, with the encodings of windows. */
   steps: number;
+  /** How many tokens the draft model wrote, and how many of these the model chose, too. */
+  drafted: number;
+  accepted: number;
 };
 
 export type NativeModel = {
@@ -83,6 +90,12 @@ export type NativeModel = {
    * @param unfinished the bytes of a character that the text has begun and not finished
    */
   excluded(characters: Int32Array, unfinished: Uint8Array): Uint8Array;
+  /**
+   * Lets a smaller model write tokens ahead for this one. That one can be freed after this one.
+   *
+   * @throws Error where it has other tokens, or while a transcription runs
+   */
+  draftWith(smaller: NativeModel): void;
   /** @param onEvent is called on each segment and on progress; Shruti needs neither, because chunks are short */
   transcribe(
     samples: Float32Array,

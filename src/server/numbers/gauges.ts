@@ -293,6 +293,24 @@ function addEngineGauges(metrics: Metrics, { queue, engine }: ProgramNumbers): v
     "model",
     () => engine().models.map(({ modelId, restarts }) => [modelId, restarts]),
   );
+  const drafts = (number: "drafted" | "accepted") => () =>
+    new Map(
+      engine().models.flatMap(({ modelId, draftId, draft }): [string, number][] =>
+        draftId === undefined ? [] : [[modelId, draft?.[number] ?? 0]],
+      ),
+    );
+  metrics.addLabelledCounter(
+    "shruti_engine_drafted_tokens_total",
+    "Tokens that a draft model has written ahead since the start, by the model for which it did.",
+    "model",
+    drafts("drafted"),
+  );
+  metrics.addLabelledCounter(
+    "shruti_engine_accepted_tokens_total",
+    "Those of the drafted tokens that the model has chosen, too.",
+    "model",
+    drafts("accepted"),
+  );
   metrics.addGauge(
     "shruti_engine_avoided_processor_code",
     "Families of processors whose code ended worker processes and is not used any more.",

@@ -3,13 +3,14 @@ import type { Config } from "../../config/schema.ts";
 import type { Act } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
-import type { Families } from "../../families/families.ts";
+import { FAMILIES, type Families } from "../../families/families.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { differences, recordAct } from "../../store/audit-log.ts";
 import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES, type SettingName } from "../../store/settings.ts";
 import type { CarriedModels } from "./carried-models.ts";
+import { createDraftAttachment, type DraftUse, draftUse } from "./draft-model.ts";
 import { createModelScanner } from "./model-files.ts";
 
 export type ModelRegistryDeps = {
@@ -64,6 +65,8 @@ export type ModelRegistry = {
    * @param isByItself the program chooses, not an admin: a model that knows more may take its place
    */
   choose(id: string | undefined, isByItself?: boolean): void;
+  /** Says what the draft model of the config does; undefined: the config names none. */
+  draftUse(): DraftUse | undefined;
   /** Reads the choice again at the next call, because another process may have changed it. */
   forgetChoice(): void;
 };
@@ -80,27 +83,31 @@ export function modelDirectoryOf(config: Config, dataDir: string): string {
  *   the default, unless another is chosen.
  */
 export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModels): ModelRegistry {
-  const { config, dataDir, log } = deps;
+  const { config, dataDir, log, families = FAMILIES } = deps;
   const directory = modelDirectoryOf(config, dataDir);
+  const attachDraft = createDraftAttachment({ config, families });
   const scan = createModelScanner(directory, deps.families);
   const logged = new Set<string>();
   const choice = openChoice(deps, SETTING_NAMES.defaultModel, asDefault);
   const routing = openChoice(deps, SETTING_NAMES.languageModels, asTexts);
 
-  function installed(): InstalledModel[] {
+  function everything(): Record<"installed" | "carried", InstalledModel[]> {
     const { models, problems } = scan();
     for (const problem of problems) {
       if (!logged.has(problem)) log.warn({ problem }, "a model is left out");
       logged.add(problem);
     }
-    return models;
+    const all = [...models, ...carried.models];
+    return { installed: attachDraft(models, all), carried: attachDraft(carried.models, all) };
   }
+
+  const installed = () => everything().installed;
 
   const routes = () => ({ ...routing.read(), ...config.models.languages });
 
   function available(): InstalledModel[] {
-    const models = installed();
-    return models.length === 0 ? carried.models : models;
+    const all = everything();
+    return all.installed.length === 0 ? all.carried : all.installed;
   }
 
   /** The stored choice. That of a model inside the executable holds only while this model is listed. */
@@ -138,8 +145,11 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
       const first = findDefault();
       return first ? [first, ...models.filter((model) => model !== first)] : models;
     },
-    find: (id) => [...installed(), ...carried.models].find((model) => model.id === id),
-    carried: () => carried.models,
+    find(id) {
+      const all = everything();
+      return [...all.installed, ...all.carried].find((model) => model.id === id);
+    },
+    carried: () => everything().carried,
     requireInstalled(id) {
       const model = installed().find((found) => found.id === id);
       if (!model) throw new AppError("not_found", { message: `There is no installed model ${id}.` });
@@ -162,6 +172,7 @@ export function openModelRegistry(deps: ModelRegistryDeps, carried: CarriedModel
         ...(id === undefined ? {} : { object: id }),
       });
     },
+    draftUse: () => draftUse({ config, families }, [...installed(), ...carried.models], available(), routes),
     forgetChoice() {
       choice.forget();
       routing.forget();

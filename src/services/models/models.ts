@@ -13,6 +13,7 @@ import { transaction } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { type CarriedModels, extractCarriedModels } from "./carried-models.ts";
+import type { DraftUse } from "./draft-model.ts";
 import {
   type Adding,
   type AddModelOptions,
@@ -59,6 +60,7 @@ import {
   verifySpeakerWeights,
 } from "./speaker-weights.ts";
 
+export type { DraftUse } from "./draft-model.ts";
 export { type AddModelOptions, invalidFile } from "./model-adding.ts";
 export type { MeasuredFigures } from "./model-card.ts";
 export type { DiarizationMethod, ModelDescription } from "./model-description.ts";
@@ -116,6 +118,8 @@ export type ModelService = {
   routes(): Readonly<Record<string, string>>;
   /** Says which choices of models for languages cannot be followed, one sentence each. */
   routeProblems(): string[];
+  /** Says what the draft model of the config does; undefined: the config names none. */
+  draftUse(): DraftUse | undefined;
   /**
    * Chooses the models for languages of requests that name none; undefined removes a choice. `models.languages` in the
    * config file overrides these choices.
@@ -242,6 +246,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     servedLanguages: (model) => servedLanguages(registry, model),
     routes: registry.routes,
     routeProblems: () => routeProblems(registry),
+    draftUse: registry.draftUse,
     route: (changes) => routeLanguages(registry, changes),
     findDefault: registry.findDefault,
     probeFor: (model) => (model.embedded ? (registry.carried().at(-1) ?? model) : model),

@@ -7,7 +7,7 @@ import { dirname } from "node:path";
 import type { Precision } from "../../domain/engine-options.ts";
 import type { RecognizedWord } from "../../domain/recognition.ts";
 import { openWhisper } from "../../engine/whisper/whisper.ts";
-import type { LoadedModel, WhisperOptions } from "../../engine/whisper/whisper-model.ts";
+import type { LoadedModel, LoadOptions, WhisperOptions } from "../../engine/whisper/whisper-model.ts";
 import type { WhisperSegment } from "../../engine/whisper/whisper-segments.ts";
 import { alignmentOf } from "../../families/whisper/alignment-heads.ts";
 import { readHead } from "../../families/whisper/model-file.ts";
@@ -65,6 +65,8 @@ type Request = {
   backend?: string;
   /** Left out: 2. */
   threadGroups?: number;
+  /** Tokens that a draft model writes ahead each time; left out: as many as pay. */
+  ahead?: number;
 };
 
 const [nativeDir, scenario, json] = process.argv.slice(2);
@@ -88,6 +90,7 @@ if (import.meta.main && nativeDir !== undefined && scenario !== undefined && jso
     niceness: async () => niceness(await load(), request),
     misuse: async () => misuse(await load(), request),
     memory: () => memory(load, request),
+    drafted: () => drafted(whisper.load, request),
     exitWhileBusy: async () => exitWhileBusy(await load(), request),
   };
   console.log(JSON.stringify(await scenarios[scenario]?.()));
@@ -152,7 +155,7 @@ async function hearEach(load: (path: string) => Promise<LoadedModel>, request: R
 /** What is recognized, and the words that have times. */
 type HeardWords = Heard & { words: RecognizedWord[] };
 
-function headsOf({ models }: Request) {
+function headsOf({ models }: Pick<Request, "models">) {
   const head = readHead(models[0] ?? "");
   return head && alignmentOf(head);
 }
@@ -252,6 +255,48 @@ async function inThreadGroups(model: LoadedModel, request: Request): Promise<InT
   };
   await model.close();
   return all;
+}
+
+/** What a model hears without a draft, and with one. `beside`: together with others, whose steps it shares. */
+export type Drafted = {
+  failure: string | undefined;
+  plain: Outcome[];
+  drafted: Outcome[];
+  beside: Outcome[];
+  counts: { drafted: number; accepted: number };
+  steps: { plain: number; drafted: number };
+};
+
+/**
+ * Recognizes every audio with every set of options by the first model, alone, and with the second one as its draft, with so many
+ * tokens ahead as the request says. Then once more, several at once.
+ */
+async function drafted(
+  load: (path: string, options: LoadOptions) => Promise<LoadedModel>,
+  { models: [path = "", draftPath], audio = [], options = [{}], ahead }: Request,
+): Promise<Drafted> {
+  const sounds = audio.map(toSamples);
+  const heads = headsOf({ models: [path] });
+  const counts = { drafted: 0, accepted: 0, ...(ahead === undefined ? {} : { ahead }) };
+  const inGroups = { ...GREEDY, threadGroups: 2, groupThreads: 2 };
+  const each = sounds.flatMap((samples) => options.map((own) => ({ samples, own })));
+  const hear = (model: LoadedModel, { samples, own }: (typeof each)[number], more: Partial<WhisperOptions>) =>
+    outcome(() => model.recognize(samples, { ...inGroups, ...heads, ...structuredClone(own), ...more }));
+  const open = (draft: string | undefined) =>
+    load(path, { device: "cpu", flashAttention: true, draftPath: draft });
+  const plainModel = await open(undefined);
+  const plain: Outcome[] = [];
+  for (const one of each) plain.push(await hear(plainModel, one, {}));
+  const plainSteps = plainModel.groupSteps().steps;
+  await plainModel.close();
+  const model = await open(draftPath);
+  const found: Outcome[] = [];
+  for (const one of each) found.push(await hear(model, one, { drafting: counts }));
+  const draftedSteps = model.groupSteps().steps;
+  const beside = await Promise.all(each.map((one) => hear(model, one, { drafting: { ...counts } })));
+  await model.close();
+  const steps = { plain: plainSteps, drafted: draftedSteps };
+  return { failure: model.draftFailure, plain, drafted: found, beside, counts, steps };
 }
 
 /** How much less urgent threads were than those of the rest of the process, for each that was busy during a call. */

@@ -79,6 +79,15 @@ StepGroup::Counts LoadedModel::StepsMade() {
     return all;
 }
 
+void LoadedModel::DraftWith(std::shared_ptr<LoadedModel> smaller) {
+    const auto is_same = [&](int (*number)(whisper_context*)) { return number(context) == number(smaller->context); };
+    const bool fits = is_same(whisper_n_vocab) && is_same(whisper_n_text_ctx) && is_same(whisper_n_audio_ctx);
+    if (!fits || smaller->tokens != tokens) {
+        throw BindingError(ErrorKind::kError, "the draft model has other tokens");
+    }
+    draft = std::move(smaller);
+}
+
 std::shared_ptr<Letters> LoadedModel::LettersOf(const std::vector<int32_t>& bounds) {
     std::lock_guard<std::mutex> lock(mutex);
     const auto                  found = letters.find(bounds);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute-scope.h"
+#include "draft-policy.h"
 #include "letters.h"
 #include "step-group.h"
 #include "whisper.h"
@@ -65,8 +66,18 @@ class LoadedModel {
 
     /** The bytes of all text tokens. */
     const std::vector<std::string> tokens;
+    /**
+     * Lets a smaller model draft tokens for this one, before its first transcription. This model holds it from then on.
+     * Throws a BindingError where their tokens or windows differ.
+     */
+    void DraftWith(std::shared_ptr<LoadedModel> smaller);
+    /** Returns the model that drafts for this one; nullptr: none does. */
+    const std::shared_ptr<LoadedModel>& Draft() const { return draft; }
+    /** How far the draft model goes ahead. */
+    DraftPolicy draft_policy;
 
    private:
+    std::shared_ptr<LoadedModel>                             draft;
     std::mutex                                               mutex;
     std::map<std::vector<int32_t>, std::shared_ptr<Letters>> letters;
     std::vector<std::unique_ptr<DecodeSlot>>                 idle;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "errors.h"
 #include "loaded-model.h"
 #include "model.h"
 #include "transcription.h"
@@ -17,6 +18,23 @@ const ModelHandle& ModelOf(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value Transcribe(const Napi::CallbackInfo& info) { return StartTranscription(info, ModelOf(info)); }
+
+Napi::Value DraftWith(const Napi::CallbackInfo& info) {
+    Napi::Env  env = info.Env();
+    const bool is_model = info.Length() == 1 && info[0].IsObject() &&
+                          info[0].As<Napi::Object>().InstanceOf(env.GetInstanceData<Napi::FunctionReference>()->Value());
+    if (!is_model) throw Napi::TypeError::New(env, "draftWith takes a model");
+    const ModelHandle& smaller = WhisperModel::Unwrap(info[0].As<Napi::Object>())->Handle();
+    const ModelHandle& model = ModelOf(info);
+    if (smaller == nullptr || smaller == model) throw Napi::Error::New(env, "the draft model was freed, or is the model itself");
+    RequireIdle(env, model);
+    try {
+        model->DraftWith(smaller);
+    } catch (const BindingError& error) {
+        throw Napi::Error::New(env, error.what());
+    }
+    return env.Undefined();
+}
 
 Napi::Value Tokens(const Napi::CallbackInfo& info) {
     Napi::Env         env = info.Env();
@@ -79,6 +97,7 @@ void AddModelMethods(Napi::Env env, const Napi::Function& constructor) {
         Property::Accessor<GetInfo>("info"),
         Property::Function(env, prototype, "tokens", Tokens),
         Property::Function(env, prototype, "excluded", Excluded),
+        Property::Function(env, prototype, "draftWith", DraftWith),
         Property::Function(env, prototype, "transcribe", Transcribe),
     });
 }

@@ -14,6 +14,8 @@ constexpr int    kMaxTextTokens = 224;
 constexpr size_t kMaxPromptBytes = 4096;
 constexpr size_t kMaxLanguageBytes = 32;
 constexpr double kMaxSteps = 1e9;
+// With the token before them they are a whole step (whisper-steps.h).
+constexpr int    kMostAhead = 15;
 constexpr int    kMaxCodePoint = 0x10ffff;
 constexpr float  kMaxAmplitude = 16.0f;
 // The encoder's frames of a window of 30 s.
@@ -112,6 +114,8 @@ TranscriptionParams ReadParams(const Napi::Object& object, whisper_context* cont
     params.alignment_heads = HeadsParam(object, context);
     params.alignment_delay = IntegerParam(object, "alignmentDelay", -kMaxDelay, kMaxDelay);
     params.measures_heads = FlagParam(object, "measuresHeads");
+    params.drafts = FlagParam(object, "drafts");
+    params.draft_ahead = IntegerParam(object, "draftAhead", 0, kMostAhead);
     return params;
 }
 

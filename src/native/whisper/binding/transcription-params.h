@@ -39,6 +39,8 @@ struct TranscriptionParams {
     std::vector<AlignmentHead> alignment_heads;
     int                        alignment_delay;
     bool                       measures_heads;
+    bool                       drafts;
+    int                        draft_ahead;
 
     /** Whether the transcription shares threads and steps with others. */
     bool IsShared() const { return thread_groups > 0 && !beam_search; }

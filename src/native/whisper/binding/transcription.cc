@@ -13,6 +13,7 @@
 #include "bounded-attempts.h"
 #include "common.h"
 #include "compute-scope.h"
+#include "drafter.h"
 #include "languages.h"
 #include "letters.h"
 #include "log.h"
@@ -82,6 +83,8 @@ class Transcription : public PromiseWorker {
         result.Set("segments", array);
         result.Set("steps", Napi::Number::New(env, steps));
         result.Set("heads", HeadsToArray(env));
+        result.Set("drafted", Napi::Number::New(env, drafted.drafted));
+        result.Set("accepted", Napi::Number::New(env, drafted.accepted));
         promise.Resolve(result);
     }
 
@@ -114,13 +117,15 @@ class Transcription : public PromiseWorker {
             StepGroup& group = model->StepsOf(params.niceness);
             group.SetThreadGroups(params.thread_groups);
             const auto pool = [pool_of, this] { return pool_of(params.group_threads); };
+            BeginDrafts(slot, full, count);
             member.emplace(group, slot.state, StepGroup::Stop{ShouldStop, this},
-                           StepGroup::Threads{scope, params.group_threads, pool});
+                           StepGroup::Threads{scope, params.group_threads, pool}, drafter ? &*drafter : nullptr);
         } else {
             scope.SetThreads(params.threads, pool_of(params.threads));
         }
         const int code = whisper_full_with_state(model->context, slot.state, full, samples.data(), count);
         member.reset();
+        EndDrafts();
         if (alignment) {
             times = std::move(alignment->times);
             measured = std::move(alignment->measured);
@@ -130,6 +135,28 @@ class Transcription : public PromiseWorker {
         cut_segments = attempts->CutSegments();
         attempts.reset();
         return code;
+    }
+
+    /** Lets the draft model write ahead, where greedy choice is asked for. */
+    void BeginDrafts(DecodeSlot& slot, const whisper_full_params& full, int count) {
+        const ModelHandle& draft = model->Draft();
+        if (!params.drafts || draft == nullptr || params.temperature > 0) return;
+        whisper_full_params of_draft = full;
+        of_draft.logits_filter_callback = FilterDraft;
+        const auto take_state = [this, draft] {
+            draft_slot = draft->TakeSlot();
+            return draft_slot->state;
+        };
+        drafter.emplace(Drafter::Options{model->context, slot.state, draft->context, take_state, of_draft, samples.data(), count,
+                                         model->draft_policy, params.draft_ahead});
+    }
+
+    void EndDrafts() {
+        if (!drafter) return;
+        drafted = drafter->Made();
+        if (draft_slot && drafter->IsIntact()) model->Draft()->GiveSlot(std::move(draft_slot));
+        drafter.reset();
+        draft_slot.reset();
     }
 
     whisper_full_params FullParams() {
@@ -220,6 +247,13 @@ class Transcription : public PromiseWorker {
         if (task->letters) Exclude(task->letters->After(Unfinished(context, tokens, token_count)), logits);
     }
 
+    /** The same letters are held back from the draft model. It is asked on a thread that makes steps. */
+    static void FilterDraft(whisper_context* context, whisper_state*, const whisper_token_data* tokens, int token_count,
+                            float* logits, void* self) {
+        auto task = static_cast<Transcription*>(self);
+        if (task->letters) Exclude(task->letters->After(Unfinished(context, tokens, token_count)), logits);
+    }
+
     static void OnProgress(whisper_context*, whisper_state*, int progress, void* self) {
         auto task = static_cast<Transcription*>(self);
         // whisper.cpp counts whole windows and may pass 100.
@@ -286,6 +320,9 @@ class Transcription : public PromiseWorker {
     Napi::FunctionReference          on_event;
     std::atomic<bool>                cancelled{false};
     std::atomic<bool>                not_a_number{false};
+    std::unique_ptr<DecodeSlot>      draft_slot;
+    std::optional<Drafter>           drafter;
+    Drafter::Counts                  drafted;
     std::optional<StepGroup::Member> member;
     std::optional<BoundedAttempts>   attempts;
     std::optional<Alignment>         alignment;

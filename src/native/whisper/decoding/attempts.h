@@ -1,7 +1,18 @@
 #ifndef SHRUTI_ATTEMPTS_H
 #define SHRUTI_ATTEMPTS_H
 
+#include <vector>
+
 #include "whisper.h"
+
+/** An attempt at a window, as `whisper_full_with_state` begins it. */
+struct whisper_attempt {
+    /** Where the window begins, units of 10 ms. */
+    int   seek = 0;
+    float temperature = 0.0f;
+    /** The tokens before the text. */
+    std::vector<whisper_token> prompt;
+};
 
 /** What `whisper_full_with_state` asks about the attempts that it makes at each window. */
 struct whisper_attempts {

@@ -50,8 +50,8 @@ StepGroup::Counts StepGroup::Made() {
     return made;
 }
 
-StepGroup::Member::Member(StepGroup& group, whisper_state* state, Stop stop, Threads threads)
-    : group(group), state(state), stop(stop), threads(std::move(threads)) {
+StepGroup::Member::Member(StepGroup& group, whisper_state* state, Stop stop, Threads threads, Drafter* drafter)
+    : group(group), state(state), stop(stop), threads(std::move(threads)), drafter(drafter) {
     all_members++;
     whisper_set_step_callback(state, OnStep, this);
 }
@@ -93,7 +93,9 @@ bool StepGroup::Member::BeginEncode() {
 
 int StepGroup::Member::OnStep(whisper_state*, bool is_single, void* self) {
     auto member = static_cast<Member*>(self);
+    if (is_single && member->drafter != nullptr && member->drafter->Give()) return 1;
     if (is_single) return member->group.Step(*member);
+    if (member->drafter != nullptr) member->drafter->Drop();
     // Several samples at once, as second tries have them: whisper.cpp's own step.
     member->StepAside();
     return 0;
@@ -267,10 +269,12 @@ void StepGroup::Lead(Member& leader, ThreadGroup& thread_group, Lock& lock) {
     thread_group.ready.erase(thread_group.ready.begin(), thread_group.ready.begin() + count);
     most_decoding = std::max(most_decoding, Decoding());
     thread_group.threads = ThreadsFor(leader);
+    // Where a step has tokens of several members it is full, and soon has where some wait to be encoded.
+    const bool is_ahead = members.size() == 1 && members[0]->drafter != nullptr && waiting.empty();
     lock.unlock();
     bool is_ok = false;
     try {
-        is_ok = Compute(thread_group, leader, members);
+        is_ok = is_ahead ? ComputeAhead(thread_group, *members[0]) : Compute(thread_group, leader, members);
     } catch (...) {
     }
     lock.lock();
@@ -295,6 +299,15 @@ void StepGroup::Lead(Member& leader, ThreadGroup& thread_group, Lock& lock) {
  */
 bool StepGroup::IsMachineFull() const {
     return static_cast<int>(thread_groups.size()) >= processors::Count();
+}
+
+bool StepGroup::ComputeAhead(ThreadGroup& thread_group, const Member& member) {
+    if (!thread_group.steps) thread_group.steps.reset(whisper_steps_init(context, member.state));
+    if (!thread_group.steps) return false;
+    // The encoder of the draft model may take long.
+    ComputeScope scope(member.stop.is_wanted, member.stop.data);
+    scope.SetThreads(thread_group.threads, thread_group.threads > 1 ? member.threads.pool() : nullptr);
+    return member.drafter->Step(thread_group.steps.get(), thread_group.threads);
 }
 
 bool StepGroup::Compute(ThreadGroup& thread_group, const Member& leader, const std::vector<Member*>& members) {

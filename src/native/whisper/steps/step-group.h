@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compute-scope.h"
+#include "drafter.h"
 #include "whisper-steps.h"
 
 /**
@@ -48,7 +49,8 @@ class StepGroup {
     /** One transcription. Its functions are called on its own thread. */
     class Member {
        public:
-        Member(StepGroup& group, whisper_state* state, Stop stop, Threads threads);
+        /** @param drafter makes steps for several tokens while no other member shares them; nullptr: each has one token */
+        Member(StepGroup& group, whisper_state* state, Stop stop, Threads threads, Drafter* drafter = nullptr);
         ~Member();
         Member(const Member&) = delete;
         Member& operator=(const Member&) = delete;
@@ -72,6 +74,7 @@ class StepGroup {
         whisper_state* state;
         const Stop     stop;
         const Threads  threads;
+        Drafter* const drafter;
         /** The thread group in which this member encodes or decodes. */
         ThreadGroup* thread_group = nullptr;
         /** The thread, and the processor that it is bound to; -1: none. */
@@ -116,6 +119,8 @@ class StepGroup {
     ThreadGroup* LightestWithoutEncoder() const;
     /** Computes a step without the lock. */
     bool Compute(ThreadGroup& thread_group, const Member& leader, const std::vector<Member*>& members);
+    /** Computes the step of a member that shares it with none, and tokens ahead of it. */
+    bool ComputeAhead(ThreadGroup& thread_group, const Member& member);
 
     whisper_context* const                    context;
     const int                          most_steps;

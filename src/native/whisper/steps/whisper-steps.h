@@ -1,6 +1,8 @@
 #ifndef SHRUTI_WHISPER_STEPS_H
 #define SHRUTI_WHISPER_STEPS_H
 
+#include <vector>
+
 #include "whisper.h"
 
 /** Decodes one token of several states in one graph: the products with weights take all tokens at once. */
@@ -33,6 +35,17 @@ bool whisper_steps_is_disposable(const whisper_steps* steps);
  * states are then as before.
  */
 bool whisper_steps_decode(whisper_steps* steps, whisper_state* const* states, int count, int n_threads);
+
+/**
+ * Decodes the token that a state's batch holds, and tokens that may follow it, in one step. Then the state has the logits of the
+ * first, and nothing else of it shows that there were more: the keys and values of the others lie in the free cells behind it.
+ *
+ * @param ahead the tokens that may follow, fewer than kMaxSteps; emptied where the state has no place for them
+ * @param logits those of each of them
+ * @returns false when that failed; the state is then as before
+ */
+bool whisper_steps_decode_ahead(whisper_steps* steps, whisper_state* state, std::vector<whisper_token>& ahead, int n_threads,
+                                std::vector<float>& logits);
 
 /**
  * Called by `whisper_full_with_state` instead of its own step.

@@ -26,16 +26,30 @@ size_t NodesOf(const whisper_hparams& hparams, int count) {
 /** A part of a tensor that a GPU reads begins at a multiple of so many bytes, the most that Vulkan allows to ask for. */
 constexpr size_t kGpuAlignment = 256;
 
-/** Returns how many values of all masks belong to a state: those of its cells, and some that nothing reads. */
-int64_t MaskSpace(const whisper_state& state) {
-    return GGML_PAD(static_cast<size_t>(state.kv_self.n), kGpuAlignment / sizeof(ggml_fp16_t));
+/** A token of a step. */
+struct StepToken {
+    whisper_state* state;
+    whisper_token  token;
+    whisper_pos    position;
+    /** Its cell in the self-attention cache of its state. */
+    int64_t cell;
+    /** The cells from the first on that it may attend to. */
+    int64_t cells;
+
+    /** Returns how many values of all masks belong to it: those of its cells, and some that nothing reads. */
+    int64_t MaskSpace() const { return GGML_PAD(static_cast<size_t>(cells), kGpuAlignment / sizeof(ggml_fp16_t)); }
+};
+
+/** Returns the token that a state's batch holds, and for which it has a cell. */
+StepToken TokenOf(whisper_state* state) {
+    return {state, state->batch.token[0], state->batch.pos[0], state->kv_self.head, state->kv_self.n};
 }
 
 /** Builds the graph of a step. Each token attends to the caches of its own state. */
 class StepGraph {
    public:
-    StepGraph(whisper_steps& steps, whisper_state* const* states, int count)
-        : model(steps.context->model), hparams(model.hparams), states(states), count(count) {
+    StepGraph(whisper_steps& steps, const std::vector<StepToken>& of)
+        : model(steps.context->model), hparams(model.hparams), of(of), count(static_cast<int>(of.size())) {
         const size_t nodes = NodesOf(hparams, kMaxSteps);
         steps.sched.meta.resize(ggml_tensor_overhead() * nodes + ggml_graph_overhead_custom(nodes, false));
         context = ggml_init({steps.sched.meta.size(), steps.sched.meta.data(), true});
@@ -61,12 +75,12 @@ class StepGraph {
     /** Adds the masks of all tokens as one input: on a GPU each input is a transfer of its own. */
     void AddMasks() {
         int64_t size = 0;
-        for (int i = 0; i < count; i++) size += MaskSpace(*states[i]);
+        for (const StepToken& token : of) size += token.MaskSpace();
         ggml_tensor* all = ggml_cast(context, Input("masks", GGML_TYPE_F32, size), GGML_TYPE_F16);
         size_t       offset = 0;
-        for (int i = 0; i < count; i++) {
-            masks.push_back(ggml_view_1d(context, all, states[i]->kv_self.n, offset));
-            offset += MaskSpace(*states[i]) * ggml_element_size(all);
+        for (const StepToken& token : of) {
+            masks.push_back(ggml_view_1d(context, all, token.cells, offset));
+            offset += token.MaskSpace() * ggml_element_size(all);
         }
     }
 
@@ -110,29 +124,54 @@ class StepGraph {
 
         std::vector<ggml_tensor*> columns;
         for (int i = 0; i < count; i++) {
-            const whisper_kv_cache& cache = states[i]->kv_self;
-            Store(cache.k, index * cache.size + cache.head, key, i);
-            Store(cache.v, index * cache.size + cache.head, value, i);
-            columns.push_back(Attention(query, i, cache, index * cache.size, cache.n, masks[i], 1.0f));
+            const whisper_kv_cache& cache = of[i].state->kv_self;
+            Store(cache.k, index * cache.size + of[i].cell, key, i);
+            Store(cache.v, index * cache.size + of[i].cell, value, i);
+            columns.push_back(Attention(query, {i, 1}, cache, {index * cache.size, of[i].cells}, masks[i], 1.0f));
         }
         return Join(columns);
     }
 
     ggml_tensor* CrossAttention(int index, ggml_tensor* query) {
         std::vector<ggml_tensor*> columns;
-        for (int i = 0; i < count; i++) {
-            const whisper_state& state = *states[i];
-            if (state.kept_queries != nullptr) KeepQuery(state, index, query, i);
-            const int            length = state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : hparams.n_audio_ctx;
-            const int            padded = GGML_PAD(length, 256);
-            columns.push_back(Attention(query, i, state.kv_cross, index * padded, padded, nullptr, scale));
+        for (int i = 0; i < count;) {
+            const whisper_state& state = *of[i].state;
+            const int            tokens = TokensAtOnce(i);
+            if (state.kept_queries != nullptr) KeepQueries(state, index, query, {i, tokens});
+            const int length = state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : hparams.n_audio_ctx;
+            const int padded = GGML_PAD(length, 256);
+            columns.push_back(
+                Attention(query, {i, tokens}, state.kv_cross, {static_cast<int64_t>(index) * padded, padded}, nullptr, scale));
+            i += tokens;
         }
         return Join(columns);
     }
 
-    void KeepQuery(const whisper_state& state, int index, ggml_tensor* queries, int token) {
-        ggml_tensor* query = ggml_view_2d(context, queries, queries->ne[0], 1, queries->nb[1], token * queries->nb[1]);
-        state.kept_queries->Keep(context, graph, state, query, index, state.kv_self.head);
+    /**
+     * Returns how many tokens from one on attend to the sound together: those of its state, with the kernel that reads keys and
+     * values once for all of them (cross-attention.cpp). It takes each token as it takes one alone; ggml's own may not.
+     */
+    int TokensAtOnce(int first) const {
+        if (of[first].state->kv_cross.k->type != GGML_TYPE_Q8_0) return 1;
+        int last = first;
+        while (last + 1 < count && of[last + 1].state == of[first].state) last++;
+        return last + 1 - first;
+    }
+
+    /** Tokens of the step that lie behind each other. */
+    struct Columns {
+        int first, count;
+    };
+
+    /** Rows of a cache. */
+    struct Rows {
+        int64_t first, count;
+    };
+
+    void KeepQueries(const whisper_state& state, int index, ggml_tensor* queries, Columns columns) {
+        ggml_tensor* own =
+            ggml_view_2d(context, queries, queries->ne[0], columns.count, queries->nb[1], columns.first * queries->nb[1]);
+        state.kept_queries->Keep(context, graph, state, own, index, static_cast<uint32_t>(of[columns.first].cell));
     }
 
     /** Copies one token's key or value into a cache. */
@@ -142,18 +181,19 @@ class StepGraph {
         ggml_build_forward_expand(graph, ggml_cpy(context, source, target));
     }
 
-    ggml_tensor* Attention(ggml_tensor* query, int token, const whisper_kv_cache& cache, int64_t first_row,
-                           int64_t rows, ggml_tensor* mask, float attention_scale) {
+    ggml_tensor* Attention(ggml_tensor* query, Columns columns, const whisper_kv_cache& cache, Rows rows, ggml_tensor* mask,
+                           float attention_scale) {
         const int64_t heads = hparams.n_text_head;
-        ggml_tensor*  q = ggml_view_3d(context, query, head_size, 1, heads, query->nb[1],
-                                       head_size * ggml_element_size(query), token * query->nb[1]);
+        const size_t  head_bytes = head_size * ggml_element_size(query);
+        ggml_tensor*  q = ggml_view_3d(context, query, head_size, columns.count, heads, query->nb[1], head_bytes,
+                                       columns.first * query->nb[1]);
         const auto    view = [&](ggml_tensor* tensor) {
-            return ggml_view_3d(context, tensor, head_size, rows, heads, RowBytes(tensor),
-                                ggml_row_size(tensor->type, head_size), first_row * RowBytes(tensor));
+            return ggml_view_3d(context, tensor, head_size, rows.count, heads, RowBytes(tensor),
+                                ggml_row_size(tensor->type, head_size), rows.first * RowBytes(tensor));
         };
         ggml_tensor* out =
             ggml_flash_attn_ext(context, q, view(cache.k), view(cache.v), mask, attention_scale, 0.0f, 0.0f);
-        return ggml_reshape_2d(context, out, hparams.n_text_state, 1);
+        return ggml_reshape_2d(context, out, hparams.n_text_state, columns.count);
     }
 
     ggml_tensor* Join(std::vector<ggml_tensor*> columns) {
@@ -172,8 +212,8 @@ class StepGraph {
 
     const whisper_model&      model;
     const whisper_hparams&    hparams;
-    whisper_state* const*     states;
-    const int                 count;
+    const std::vector<StepToken>& of;
+    const int                     count;
     ggml_context*             context;
     ggml_cgraph*              graph;
     int64_t                   head_size;
@@ -191,62 +231,75 @@ bool TakeCell(const whisper_context& context, whisper_state& state) {
     return true;
 }
 
+/** Undoes it. */
+void GiveCellBack(whisper_state& state) {
+    const whisper_batch& batch = state.batch;
+    whisper_kv_cache_seq_rm(state.kv_self, batch.seq_id[0][0], batch.pos[0], batch.pos[0] + 1);
+}
+
 template <typename Value>
 void SetInput(ggml_cgraph* graph, const char* name, const std::vector<Value>& values) {
     ggml_backend_tensor_set(ggml_graph_get_tensor(graph, name), values.data(), 0, values.size() * sizeof(Value));
 }
 
-void SetInputs(ggml_cgraph* graph, whisper_state* const* states, int count) {
+void SetInputs(ggml_cgraph* graph, const std::vector<StepToken>& of) {
     std::vector<int32_t> tokens, positions;
     std::vector<float>   masks;
-    for (int i = 0; i < count; i++) {
-        whisper_state&    state = *states[i];
-        const whisper_pos position = state.batch.pos[0];
-        const auto        sequence = state.batch.seq_id[0][0];
-        for (uint32_t cell = 0; cell < state.kv_self.n; cell++) {
-            const auto& entry = state.kv_self.cells[cell];
-            masks.push_back(entry.has_seq_id(sequence) && entry.pos <= position ? 0.0f : -INFINITY);
+    for (const StepToken& token : of) {
+        const whisper_kv_cache& cache = token.state->kv_self;
+        const auto              sequence = token.state->batch.seq_id[0][0];
+        const size_t            begin = masks.size();
+        for (int64_t cell = 0; cell < token.cells; cell++) {
+            const auto& entry = cache.cells[cell];
+            // The cells behind the last one that is taken are those of tokens ahead.
+            const bool is_seen = cell >= cache.n || (entry.has_seq_id(sequence) && entry.pos <= token.position);
+            masks.push_back(is_seen ? 0.0f : -INFINITY);
         }
-        masks.resize(masks.size() + MaskSpace(state) - state.kv_self.n, -INFINITY);
-        tokens.push_back(state.batch.token[0]);
-        positions.push_back(position);
+        masks.resize(begin + token.MaskSpace(), -INFINITY);
+        tokens.push_back(token.token);
+        positions.push_back(token.position);
     }
     SetInput(graph, "embd", tokens);
     SetInput(graph, "position", positions);
     SetInput(graph, "masks", masks);
 }
 
-/** Copies each token's logits to its state. */
-void GetLogits(whisper_steps& steps, const ggml_tensor* logits, whisper_state* const* states, int count) {
+/** Copies the logits of each state's first token to the state, and those of others, in order, to `ahead`. */
+void GetLogits(whisper_steps& steps, const ggml_tensor* logits, const std::vector<StepToken>& of, std::vector<float>& ahead) {
     const size_t vocabulary = logits->ne[0];
     const bool   is_gpu = !ggml_backend_buffer_is_host(logits->buffer);
     if (is_gpu) {
-        steps.logits.resize(vocabulary * count);
+        steps.logits.resize(vocabulary * of.size());
         ggml_backend_tensor_get(logits, steps.logits.data(), 0, steps.logits.size() * sizeof(float));
     }
-    for (int i = 0; i < count; i++) {
-        const float* found = (is_gpu ? steps.logits.data() : static_cast<const float*>(logits->data)) + i * vocabulary;
-        states[i]->logits.assign(found, found + vocabulary);
+    const float* found = is_gpu ? steps.logits.data() : static_cast<const float*>(logits->data);
+    ahead.clear();
+    for (size_t i = 0; i < of.size(); i++, found += vocabulary) {
+        const bool is_first = i == 0 || of[i].state != of[i - 1].state;
+        if (is_first) of[i].state->logits.assign(found, found + vocabulary);
+        else ahead.insert(ahead.end(), found, found + vocabulary);
     }
 }
 
-/** Computes a step for states that have a cell for their token. */
-bool Decode(whisper_steps& steps, whisper_state* const* states, int count, int n_threads) {
-    StepGraph    builder(steps, states, count);
+/** Computes a step for tokens that have cells. */
+bool Decode(whisper_steps& steps, const std::vector<StepToken>& tokens, int n_threads, std::vector<float>& ahead) {
+    StepGraph    builder(steps, tokens);
     ggml_cgraph* graph = builder.Build();
-    if (!ggml_backend_sched_alloc_graph(steps.sched.sched, graph)) return false;
-    SetInputs(graph, states, count);
-    ggml_tensor* logits = ggml_graph_node(graph, -1);
-    if (!ggml_graph_compute_helper(steps.sched.sched, graph, n_threads, false)) return false;
-    GetLogits(steps, logits, states, count);
+    bool         is_ok = ggml_backend_sched_alloc_graph(steps.sched.sched, graph);
+    if (is_ok) {
+        SetInputs(graph, tokens);
+        ggml_tensor* logits = ggml_graph_node(graph, -1);
+        is_ok = ggml_graph_compute_helper(steps.sched.sched, graph, n_threads, false);
+        if (is_ok) GetLogits(steps, logits, tokens, ahead);
+    }
     ggml_backend_sched_reset(steps.sched.sched);
-    return true;
+    return is_ok;
 }
 
 /** Does the same, and returns false when a GPU's driver throws, such as for a lost device. */
-bool DecodeOrFail(whisper_steps& steps, whisper_state* const* states, int count, int n_threads) {
+bool DecodeOrFail(whisper_steps& steps, const std::vector<StepToken>& tokens, int n_threads, std::vector<float>& ahead) {
     try {
-        return Decode(steps, states, count, n_threads);
+        return Decode(steps, tokens, n_threads, ahead);
     } catch (...) {
         // An exception of another library need not have a type that is known here.
         ggml_backend_sched_reset(steps.sched.sched);
@@ -265,13 +318,11 @@ bool ReadsOldBindings(ggml_backend_t backend) {
 
 /** Takes the memory of the largest step from a GPU at once, and not while transcriptions run. */
 bool Reserve(whisper_steps& steps, whisper_state* state) {
-    const std::vector<whisper_state*> states(kMaxStepsOnGpu, state);
-    const uint32_t                    used = state->kv_self.n;
-    state->kv_self.n = GGML_PAD(steps.context->model.hparams.n_text_ctx, 256);
-    StepGraph  builder(steps, states.data(), kMaxStepsOnGpu);
-    const bool is_ok = ggml_backend_sched_reserve(steps.sched.sched, builder.Build());
-    state->kv_self.n = used;
-    return is_ok;
+    StepToken longest = TokenOf(state);
+    longest.cells = GGML_PAD(steps.context->model.hparams.n_text_ctx, 256);
+    const std::vector<StepToken> tokens(kMaxStepsOnGpu, longest);
+    StepGraph                    builder(steps, tokens);
+    return ggml_backend_sched_reserve(steps.sched.sched, builder.Build());
 }
 
 }  // namespace
@@ -307,11 +358,27 @@ bool whisper_steps_decode(whisper_steps* steps, whisper_state* const* states, in
     if (count < 1 || count > kMaxSteps) return false;
     int taken = 0;
     while (taken < count && TakeCell(*steps->context, *states[taken])) taken++;
-    if (taken == count && DecodeOrFail(*steps, states, count, n_threads)) return true;
-    for (int i = 0; i < taken; i++) {
-        const whisper_batch& batch = states[i]->batch;
-        whisper_kv_cache_seq_rm(states[i]->kv_self, batch.seq_id[0][0], batch.pos[0], batch.pos[0] + 1);
+    std::vector<StepToken> tokens;
+    for (int i = 0; i < taken; i++) tokens.push_back(TokenOf(states[i]));
+    std::vector<float> ahead;
+    if (taken == count && DecodeOrFail(*steps, tokens, n_threads, ahead)) return true;
+    for (int i = 0; i < taken; i++) GiveCellBack(*states[i]);
+    return false;
+}
+
+bool whisper_steps_decode_ahead(whisper_steps* steps, whisper_state* state, std::vector<whisper_token>& ahead, int n_threads,
+                                std::vector<float>& logits) {
+    if (!TakeCell(*steps->context, *state)) return false;
+    std::vector<StepToken> tokens = {TokenOf(state)};
+    // The tokens of one attempt have cells behind each other, and those behind them are free.
+    const bool has_place = tokens[0].cells == tokens[0].cell + 1 && tokens[0].cells + ahead.size() <= state->kv_self.size;
+    if (!has_place || ahead.size() >= kMaxSteps) ahead.clear();
+    for (const whisper_token token : ahead) {
+        const StepToken& last = tokens.back();
+        tokens.push_back({state, token, last.position + 1, last.cell + 1, last.cells + 1});
     }
+    if (DecodeOrFail(*steps, tokens, n_threads, logits)) return true;
+    GiveCellBack(*state);
     return false;
 }
 
@@ -326,3 +393,5 @@ void whisper_set_window(whisper_state* state, int frames) {
     const bool is_filled = frames % kWindowBlock == 0;
     if (!is_filled && state->exp_n_audio_ctx != frames) ggml_backend_buffer_clear(state->kv_cross.buffer, 0);
 }
+
+#include "whisper-drafting.h"
