@@ -15,10 +15,12 @@ import { addErrors, describe, type Errors, samplesOf, type Timed } from "./whisp
  *
  *     bun scripts/bench/whisper-words.ts FOLDER --model WEIGHTS [--languages en,hi] [--precision fast] [--python PYTHON]
  *         [--speech SHARED] [--reference CT2FOLDER] [--rounds 3]
+ *         [--heads [[3,1],[4,2]]] [--delay-ms 120]
  *
  * FOLDER gets recordings whose words have known times, if it has none (`whisper-words/make.py`: voices of espeak-ng, and clips of people
  * from `--speech`). A word that was recognized is compared with the one at its place in the text. With `--reference`, the Python
- * package faster-whisper recognizes the same recordings. PYTHON needs numpy, and faster-whisper for the latter.
+ * package faster-whisper recognizes the same recordings. `--heads` and `--delay-ms` take the place of those of the model's shape.
+ * PYTHON needs numpy, and faster-whisper for the latter.
  */
 
 const { positionals, values } = parseArgs({
@@ -32,6 +34,7 @@ const { positionals, values } = parseArgs({
     reference: { type: "string" },
     rounds: { type: "string", default: "3" },
     heads: { type: "string" },
+    "delay-ms": { type: "string" },
   },
 });
 const [folder] = positionals;
@@ -88,7 +91,11 @@ async function recognize(
 ): Promise<{ words: RecognizedWord[]; text: string; cpuMs: number }> {
   const language = nameOf(path).slice(0, 2);
   const known = { code: language, name: language, modes: ["native" as const], letters: "prompted" as const };
-  const whisper = values.heads === undefined ? {} : { alignmentHeads: JSON.parse(values.heads) };
+  const delayMs = values["delay-ms"];
+  const whisper = {
+    ...(values.heads === undefined ? {} : { alignmentHeads: JSON.parse(values.heads) }),
+    ...(delayMs === undefined ? {} : { alignmentDelayMs: Number(delayMs) }),
+  };
   const settings: RecognizerSettings = {
     ...family.settingsFor(
       { language, mode: "native" },

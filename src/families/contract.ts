@@ -198,4 +198,11 @@ export type FamilyTrial = {
     /** Returns the decoding of the new model's manifest, with what was measured. */
     decoding(decoding: ModelDecoding, measured: unknown): ModelDecoding;
   };
+  /** How starts of words are corrected that come late or early on the whole; left out: the family has no such setting. */
+  wordStarts?: {
+    /** Reports whether words of a model have times, and its manifest names no correction of them. */
+    mayCorrect(model: Pick<InstalledModel, "files" | "decoding">): boolean;
+    /** Returns the decoding with which starts come so much earlier, or later below 0; undefined: none makes a difference. */
+    earlier(model: Pick<InstalledModel, "files" | "decoding">, lateMs: number): ModelDecoding | undefined;
+  };
 };

@@ -2,8 +2,9 @@ import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, extname, join, sep } from "node:path";
 import { readRegularBytes } from "../../lib/regular-file.ts";
 import { decodeText, TextEncodingError } from "../../lib/text-encoding.ts";
+import type { ReferenceWord } from "../../pipeline/word-starts.ts";
 import { CommandError } from "../frame/context.ts";
-import { type ReferenceWord, readCtm } from "./word-times.ts";
+import { readCtm } from "./word-times.ts";
 
 /** A recording and its reference transcript. */
 export type BenchmarkFile = {

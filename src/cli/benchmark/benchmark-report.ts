@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { dirname, relative, resolve, sep } from "node:path";
 import type { Interval } from "../../pipeline/bootstrap.ts";
 import type { ComparedWord } from "../../pipeline/word-differences.ts";
+import { startFigures } from "../../pipeline/word-starts.ts";
 import type { BenchmarkOptions } from "./benchmark-options.ts";
 import { intervalOf, type ModelScore, percentText, type Scored, totalOf } from "./benchmark-scores.ts";
-import { startFigures } from "./word-times.ts";
 
 const STYLE = `
 :root { color-scheme: light dark; --line: #8885; --wrong: #c62828; --missing: #b26a00; --extra: #1565c0; --bar: #3f6fb5; }

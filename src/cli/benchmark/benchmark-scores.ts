@@ -9,16 +9,9 @@ import {
   wordErrors,
 } from "../../pipeline/wer.ts";
 import { type ComparedWord, compareWords } from "../../pipeline/word-differences.ts";
+import { type HeardWord, type StartFigures, startErrors, startFigures } from "../../pipeline/word-starts.ts";
 import type { BenchmarkFile } from "./benchmark-files.ts";
-import {
-  type HeardWord,
-  heardWords,
-  type StartFigures,
-  startErrors,
-  startFigures,
-  startJson,
-  wordTimesJson,
-} from "./word-times.ts";
+import { heardWords, startJson, wordTimesJson } from "./word-times.ts";
 
 /** The score of one recording. */
 export type Scored = {

@@ -4,6 +4,7 @@ import { MODES } from "../../domain/transcription.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { writeOutput } from "../../lib/output-files.ts";
 import type { ErrorRate } from "../../pipeline/wer.ts";
+import type { StartFigures } from "../../pipeline/word-starts.ts";
 import { readChannelMode, readMode, readTimestamps } from "../frame/choices.ts";
 import { type CliContext, CommandError } from "../frame/context.ts";
 import { commandStyle } from "../frame/error-line.ts";
@@ -28,7 +29,6 @@ import {
   totalOf,
   warningCounts,
 } from "./benchmark-scores.ts";
-import type { StartFigures } from "./word-times.ts";
 
 /** `shruti benchmark`: scores installed models on the customer's own recordings. Nothing leaves the machine. */
 export function registerBenchmark(program: Command, context: CliContext): void {

@@ -17,6 +17,7 @@ import type { LetterChoice } from "../../pipeline/letter-conversion.ts";
 import { wordSegments } from "../../pipeline/worded.ts";
 import { bestLetters, withLetters } from "./trial-letters.ts";
 import { makeNoise, readSample, repeatSpeech, SAMPLES, type Sample } from "./trial-samples.ts";
+import { correctStarts } from "./trial-starts.ts";
 import { betterOf, refusalOf, verdictOf } from "./trial-verdict.ts";
 
 /** What a trial has found in one language. */
@@ -102,10 +103,13 @@ async function tryAll(engine: Engine, model: InstalledModel): Promise<TrialRepor
   // A wrong part must not wait for the first customer.
   if (FAMILIES.of(model.family).trial.hasLanguageParts)
     for (const code of notTried) await hearOnce(trial, { ...speech, language: code });
-  const decoding = await measureModel(trial, speech);
+  const measured = await measureSpeech(trial, speech);
+  const timesRealTime = await measureSpeed(trial, speech);
+  const timed = measured ? { ...trial, model: { ...trial.model, decoding: measured } } : trial;
+  const decoding = (await measureStarts(timed, languages)) ?? measured;
   return {
     ...(decoding ? { decoding } : {}),
-    timesRealTime: await measureSpeed(trial, speech),
+    timesRealTime,
     device: engine.status().models[0]?.device ?? "cpu",
     memoryBytes: peakMemoryOfChildren(),
     ...{ languages, notTried },
@@ -200,8 +204,8 @@ async function bestSpeech(languages: readonly LanguageTrial[], otherwise: string
   return { language, pcm: await readSample(sample.file) };
 }
 
-/** Measures what the family wants to know of a model. @returns undefined where that is nothing, and when the time was over first */
-async function measureModel(trial: Trial, { language, pcm }: Sound): Promise<ModelDecoding | undefined> {
+/** Measures what the family wants to know while a model recognizes speech. @returns undefined where it knows all, or had no time */
+async function measureSpeech(trial: Trial, { language, pcm }: Sound): Promise<ModelDecoding | undefined> {
   const { model } = trial;
   const family = FAMILIES.of(model.family);
   const once = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
@@ -209,6 +213,25 @@ async function measureModel(trial: Trial, { language, pcm }: Sound): Promise<Mod
   if (!settings) return undefined;
   const found = await withinLimit(trial, (signal) => recognize(trial, pcm, settings, signal));
   return found && family.trial.measuring?.decoding(model.decoding, found.measured);
+}
+
+/** Corrects starts of words that come late or early on the whole. @returns undefined where there is nothing to correct */
+async function measureStarts(
+  trial: Trial,
+  languages: readonly LanguageTrial[],
+): Promise<ModelDecoding | undefined> {
+  const family = FAMILIES.of(trial.model.family);
+  const { wordStarts } = family.trial;
+  if (!wordStarts?.mayCorrect(trial.model)) return undefined;
+  const isUnderstood = ({ language: code }: Sample) =>
+    languages.some(({ language, verdict }) => language === code && verdict === "understood");
+  const hear = async (model: InstalledModel, { language, file }: Sample) => {
+    const once = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
+    const [pcm, tried] = [await readSample(file), { ...trial, model }];
+    const work = (signal: AbortSignal) => recognize(tried, pcm, { ...once, words: true }, signal);
+    return (await withinLimit(trial, work))?.segments;
+  };
+  return correctStarts(trial.model, SAMPLES.filter(isUnderstood), hear, wordStarts.earlier);
 }
 
 /** Measures the speed with one pass over a chunk of full length. @returns undefined when the time was over first */

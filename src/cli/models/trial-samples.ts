@@ -1,6 +1,7 @@
 import hindiFile from "../../../models/samples/02-hi.wav" with { type: "file" };
 import speechFile from "../../../models/trial/jfk.wav" with { type: "file" };
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
+import type { ReferenceWord } from "../../pipeline/word-starts.ts";
 
 /** A recording for the trial of models. */
 export type Sample = {
@@ -10,6 +11,8 @@ export type Sample = {
   /** Path of a WAV file: 16 kHz, mono, 16 bit. */
   file: string;
   said: string;
+  /** When each word of that begins, milliseconds. */
+  startsMs: readonly number[];
 };
 
 /** One of a language, in the order in which they are tried: people first. */
@@ -17,9 +20,22 @@ export const SAMPLES: readonly [Sample, ...Sample[]] = [
   {
     ...{ language: "en", voice: "person", file: speechFile },
     said: "and so my fellow americans ask not what your country can do for you ask what you can do for your country",
+    // Read from the spectrogram. A word that begins with a stop begins where the sound before it ends.
+    startsMs: [
+      ...[325, 560, 980, 1260, 1600, 3290, 3970, 5410, 5620, 5860, 6430],
+      ...[6670, 6910, 7090, 8190, 8620, 8860, 9170, 9410, 9620, 9770, 9990],
+    ],
   },
-  { language: "hi", voice: "synthetic", file: hindiFile, said: "अभी दस बजे और दस मिनट हैं" },
+  {
+    ...{ language: "hi", voice: "synthetic", file: hindiFile, said: "अभी दस बजे और दस मिनट हैं" },
+    // As the same voice of espeak-ng says them, with the sentence as long as here.
+    startsMs: [300, 533, 733, 1095, 1242, 1444, 1692],
+  },
 ];
+
+/** Returns the words of a sample with the times at which they begin. */
+export const wordsOf = ({ said, startsMs }: Sample): ReferenceWord[] =>
+  said.split(" ").map((text, index) => ({ text, startMs: startsMs[index] as number, channel: 0 }));
 
 const PAUSE_SECONDS = 0.5;
 

@@ -69,7 +69,7 @@ export function recognizerOf(whisper: Whisper, { engine }: Pick<MachineCode, "en
           const good = effort && encoding(ofSamples) + stepsOfSpeech(written, effort.ofMs);
           const encoderSteps = encoding(samples.length);
           const budget = effort && good ? { left: effort.most * good - LAST_STEP, encoderSteps } : undefined;
-          const heads = head && settings.words ? alignmentOf(head, whisperSettings.alignmentHeads) : {};
+          const heads = head && settings.words ? alignmentOf(head, whisperSettings) : {};
           const isDrafted = draftFailure === undefined && draft?.languageCodes.includes(language) === true;
           const drafting = isDrafted ? { drafted: 0, accepted: 0 } : undefined;
           const options = { ...whisperSettings, ...heads, ...run, budget, fitsWindow, drafting };

@@ -110,3 +110,18 @@ test(
   },
   LIMIT_MS,
 );
+
+/** The shortest words of these recordings have three letters, of some 60 ms each. */
+const LEAST_WORD_MS = 60;
+
+test(
+  "words take the time of their letters, also where heads leave one early for the next",
+  async () => {
+    const asked = { options: [{ words: true }] };
+    const sounds = [...(await recognize(asked, "en")), ...(await recognize(asked, "hi"))];
+    const words = sounds.flatMap(([found = []]) => found.flatMap((segment) => segment.words ?? []));
+    expect(words.length).toBeGreaterThan(0);
+    expect(words.filter(({ startMs, endMs }) => endMs - startMs < LEAST_WORD_MS)).toEqual([]);
+  },
+  LIMIT_MS,
+);

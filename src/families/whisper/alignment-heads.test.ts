@@ -1,5 +1,12 @@
 import { expect, test } from "bun:test";
-import { alignmentOf, chooseHeads, needsMeasuring, publishedHeads } from "./alignment-heads.ts";
+import {
+  alignmentOf,
+  chooseHeads,
+  movedDelayMs,
+  needsMeasuring,
+  type OwnAlignment,
+  publishedHeads,
+} from "./alignment-heads.ts";
 
 const shape = (textLayers: number, width: number, vocab: number) => ({
   ...{ textLayers, width, vocab, audioLayers: textLayers, textHeads: width / 64 },
@@ -45,11 +52,28 @@ test("heads are measured where it is not known when they look at a token", () =>
   expect(needsMeasuring(shape(3, 128, 51865))).toBe(true);
 });
 
-test("the heads of a manifest take the place of those of the shape", () => {
-  expect(alignmentOf(shape(6, 512, 51865), [[1, 2]])).toEqual({
-    alignmentHeads: [[1, 2]],
-    alignmentDelay: 0,
+test("the heads of a manifest take the place of those of the shape, and so does their delay", () => {
+  const base = shape(6, 512, 51865);
+  const own = [[1, 2] as const];
+  expect(alignmentOf(base, { alignmentHeads: own })).toEqual({ alignmentHeads: own, alignmentDelay: 0 });
+  expect(alignmentOf(base, { alignmentHeads: own, alignmentDelayMs: 65 }).alignmentDelay).toBe(3);
+  expect(alignmentOf(base).alignmentDelay).toBe(-2);
+  expect(alignmentOf(base, { alignmentDelayMs: 0 })).toEqual({
+    ...{ alignmentHeads: publishedHeads(base) ?? [], alignmentDelay: 0 },
   });
+  expect(alignmentOf(shape(4, 384, 51864)).alignmentDelay).toBe(6);
+});
+
+test.each<[string, OwnAlignment, number, number | undefined]>([
+  ["a delay of the shape and what words are late", {}, 42, 0],
+  ["and what they are early", {}, -95, -140],
+  ["a delay of the manifest", { alignmentDelayMs: 100 }, 20, 120],
+  ["heads of the manifest, which have none", { alignmentHeads: [[1, 2]] }, 130, 140],
+  ["less than a frame", {}, 19, undefined],
+  ["as much as there may be", { alignmentDelayMs: 900 }, 5_000, 1_000],
+  ["as little as there may be", {}, -5_000, -1_000],
+])("a corrected delay is made of %s", (_, own, lateMs, expected) => {
+  expect(movedDelayMs(shape(6, 512, 51865), own, lateMs)).toBe(expected as number);
 });
 
 test.each<[string, number[], number[]]>([

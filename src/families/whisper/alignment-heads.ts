@@ -36,17 +36,22 @@ function heads(list: string): readonly AlignmentHead[] {
 }
 
 /**
- * How many frames of 20 ms after a token is heard the published heads look at it; less than 0: before. Measured with the recordings
+ * How long after a token is heard the published heads look at it, milliseconds; less than 0: before. Measured with the recordings
  * of scripts/bench/whisper-words.ts. Weights of the other shapes were not there: their heads are measured when a model is added.
  */
-const DELAYS: Readonly<Record<string, number>> = { "4 384 51864": 6, "6 512 51865": -2 };
+const DELAYS_MS: Readonly<Record<string, number>> = { "4 384 51864": 120, "6 512 51865": -40 };
+
+/** A frame of the encoder. */
+const FRAME_MS = 20;
+/** The longest delay, either way. */
+export const MOST_DELAY_MS = 1000;
 
 /**
  * Reports whether the heads of a model are to be measured when it is added: whether it has a shape of which it is not known when its
  * published heads look at a token.
  */
 export const needsMeasuring = ({ textLayers, width, vocab }: WhisperHead): boolean =>
-  !(`${textLayers} ${width} ${vocab}` in DELAYS);
+  !(`${textLayers} ${width} ${vocab}` in DELAYS_MS);
 
 /** Returns the heads that are published for the shape of a model; undefined: there are none. */
 export function publishedHeads({
@@ -57,15 +62,40 @@ export function publishedHeads({
   return PUBLISHED[`${textLayers} ${width} ${vocab}`];
 }
 
-/** Returns with what the words of a model get times. @param own the heads that its manifest names */
+/** What a manifest says of how words get times. Left out: what is known of the model's shape. */
+export type OwnAlignment = {
+  alignmentHeads?: readonly AlignmentHead[] | undefined;
+  /** How long after a token is heard these heads look at it, milliseconds; less than 0: before. */
+  alignmentDelayMs?: number | undefined;
+};
+
+/**
+ * Returns with what the words of a model get times: its heads, and how many frames after a token is heard they look at it.
+ *
+ * @param own what its manifest says
+ */
 export function alignmentOf(
   shape: WhisperHead,
-  own?: readonly AlignmentHead[],
+  own: OwnAlignment = {},
 ): { alignmentHeads: readonly AlignmentHead[]; alignmentDelay: number } {
   const { textLayers, width, vocab } = shape;
-  if (own) return { alignmentHeads: own, alignmentDelay: 0 };
-  const alignmentDelay = DELAYS[`${textLayers} ${width} ${vocab}`] ?? 0;
-  return { alignmentHeads: publishedHeads(shape) ?? upperHeads(shape), alignmentDelay };
+  const ofShape = own.alignmentHeads ? 0 : (DELAYS_MS[`${textLayers} ${width} ${vocab}`] ?? 0);
+  return {
+    alignmentHeads: own.alignmentHeads ?? publishedHeads(shape) ?? upperHeads(shape),
+    alignmentDelay: Math.round((own.alignmentDelayMs ?? ofShape) / FRAME_MS),
+  };
+}
+
+/**
+ * Returns the delay of a model with which starts of words would come earlier; undefined: by less than a frame of the encoder. Where
+ * a word begins is not known better.
+ *
+ * @param lateMs how much earlier; less than 0: later
+ */
+export function movedDelayMs(shape: WhisperHead, own: OwnAlignment, lateMs: number): number | undefined {
+  if (Math.abs(lateMs) < FRAME_MS) return undefined;
+  const moved = FRAME_MS * (alignmentOf(shape, own).alignmentDelay + Math.round(lateMs / FRAME_MS));
+  return Math.max(-MOST_DELAY_MS, Math.min(moved, MOST_DELAY_MS));
 }
 
 /** A head, and how much of its attention lies along the text that was recognized: at most 1. */

@@ -5,7 +5,7 @@ import { conversionOf, letterChoicesOf } from "../../pipeline/letter-conversion.
 import { heldBackCharacter, ownSentenceOf, promptFor } from "../../pipeline/wording.ts";
 import type { ModelFamily } from "../contract.ts";
 import { givenGgml, whisperLanguages } from "./adding.ts";
-import { chooseHeads, type MeasuredHead, needsMeasuring } from "./alignment-heads.ts";
+import { chooseHeads, type MeasuredHead, movedDelayMs, needsMeasuring } from "./alignment-heads.ts";
 import { draftFault, draftHindrance } from "./drafting.ts";
 import { NO_TIMESTAMPS, whisperKeys, whisperTuning } from "./keys.ts";
 import { checkModelFile, isMultilingual, readHead } from "./model-file.ts";
@@ -75,6 +75,17 @@ export const createWhisperFamily = (look: LookAtFile): ModelFamily => ({
         };
       },
     },
+    wordStarts: {
+      mayCorrect: (model) =>
+        whisperTuning(model.decoding).alignmentDelayMs === undefined && canTimeWords(model),
+      earlier({ files, decoding }, lateMs) {
+        const shape = readHead(fileOf(files, "weights"));
+        const own = whisperTuning(decoding);
+        const alignmentDelayMs = shape && movedDelayMs(shape, own, lateMs);
+        if (alignmentDelayMs === undefined) return undefined;
+        return { ...decoding, tuning: { [whisperKeys.tuning]: { ...own, alignmentDelayMs } } };
+      },
+    },
   },
   windowMs: WINDOW_MS,
   maxChunkMs: WINDOW_MS,
@@ -138,6 +149,7 @@ export function whisperSettings(
     suppressNonSpeech: true,
     ...(whisper.timestamps === false ? { timestamps: false } : {}),
     ...(whisper.alignmentHeads === undefined ? {} : { alignmentHeads: whisper.alignmentHeads }),
+    ...(whisper.alignmentDelayMs === undefined ? {} : { alignmentDelayMs: whisper.alignmentDelayMs }),
     maxTokens: 0,
     ...(heldBack === undefined ? {} : { heldBack }),
     ...(initialPrompt === undefined ? {} : { initialPrompt }),

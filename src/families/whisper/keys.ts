@@ -2,7 +2,7 @@ import { languageOf } from "../../domain/languages.ts";
 import { LETTER_WAYS, type ModelDecoding } from "../../domain/model.ts";
 import { matching, oneOf, trueOrFalse, within } from "../checks.ts";
 import type { FamilyKeys } from "../contract.ts";
-import type { AlignmentHead } from "./alignment-heads.ts";
+import { type AlignmentHead, MOST_DELAY_MS } from "./alignment-heads.ts";
 
 /** Settings of Whisper's decoder for particular weights. */
 export type WhisperTuning = {
@@ -20,6 +20,8 @@ export type WhisperTuning = {
   translates?: boolean;
   /** The heads with which words get times; none: words get no times. Left out: those of the model's shape. */
   alignmentHeads?: readonly AlignmentHead[];
+  /** How long after a token is heard these look at it, milliseconds; less than 0: before. Left out: that of the model's shape. */
+  alignmentDelayMs?: number;
 };
 
 /** Returns the settings that a manifest has for Whisper's decoder. */
@@ -70,6 +72,11 @@ export const whisperKeys: FamilyKeys = {
       check: (value) =>
         toHeads(value) ? undefined : "must be a list of pairs: a layer and a head, each pair once",
       read: toHeads,
+    },
+    alignment_delay_ms: {
+      field: "alignmentDelayMs",
+      check: within(-MOST_DELAY_MS, MOST_DELAY_MS, true),
+      read: Number,
     },
   },
   languages: {

@@ -29,6 +29,8 @@ export type WhisperSettings = RecognizerSettings & {
   maxTokens: number;
   /** The heads with which words get times; left out: those of the model's shape. */
   alignmentHeads?: readonly AlignmentHead[];
+  /** How long after a token is heard these look at it, milliseconds; less than 0: before. Left out: that of the model's shape. */
+  alignmentDelayMs?: number;
   /** All heads are measured, and words get no times. */
   measuresHeads?: boolean;
 };

@@ -49,7 +49,10 @@ test("a written manifest can be read", () => {
   const untimed = { ...manifest, decoding: { tuning: { whisper: { timestamps: false } } } };
   expect(parseManifest(renderManifest(untimed), "m.toml")).toEqual(untimed);
   for (const alignmentHeads of [[], [[3, 1] as const, [4, 2] as const]]) {
-    const timed = { ...manifest, decoding: { tuning: { whisper: { alignmentHeads } } } };
+    const timed = {
+      ...manifest,
+      decoding: { tuning: { whisper: { alignmentHeads, alignmentDelayMs: -40 } } },
+    };
     expect(parseManifest(renderManifest(timed), "m.toml")).toEqual(timed);
   }
   const lettered = {
@@ -90,6 +93,11 @@ const FAULTS: [from: string, to: string, words: string][] = [
     "accepts_prompt = false",
     `alignment_heads = ${heads}`,
     "decoding.alignment_heads must be a list of pairs: a layer and a head, each pair once",
+  ]),
+  ...["1001", "-1001", "20.5", '"20"', "true", "[20]"].map((delay): [string, string, string] => [
+    "accepts_prompt = false",
+    `alignment_delay_ms = ${delay}`,
+    "decoding.alignment_delay_ms must be a whole number from -1000 to 1000",
   ]),
   ["[decoding]", "[decoding", "m.toml:"],
   ["[decoding]", "[decoding]\nconstructor = 1", "decoding.constructor is unknown"],

@@ -16,20 +16,45 @@ constexpr float kUnitWhereQuiet = 4;
 
 constexpr float kNever = -1e30f;
 
-/** Units with the pauses that may be before words and behind the last one. */
+/** A letter takes at least this part of the time that one takes in the same window, on the whole. */
+constexpr double kLeastOfLetter = 0.7;
+/** No letter is taken for longer, frames: not all loud sound of a window is speech. */
+constexpr double kLongestLetter = 5;
+/** Of the frames that all units together take at least. */
+constexpr double kMostOfFrames = 0.9;
+
+/** Returns how many frames each unit takes at least. */
+std::vector<int> LeastFrames(const WindowSound& sound) {
+    double letters = 0, loud = 0;
+    for (const int of : sound.letters) letters += of;
+    for (const float of : sound.loudness) loud += of;
+    const double letter = letters > 0 ? std::min(loud / letters, kLongestLetter) : 0;
+    std::vector<int> least;
+    double           sum = 0;
+    for (const int of : sound.letters) {
+        least.push_back(std::max(1, static_cast<int>(kLeastOfLetter * letter * of)));
+        sum += least.back();
+    }
+    if (sum > kMostOfFrames * sound.frames) least.assign(sound.units, 1);
+    return least;
+}
+
+/** Units, as many steps of each as it takes frames at least, with the pauses that may be before words and behind the last one. */
 class Steps {
    public:
     explicit Steps(const WindowSound& sound) : sound(sound) {
+        const std::vector<int> least = LeastFrames(sound);
         for (int unit = 0; unit < sound.units; unit++) {
             if (unit == 0 || sound.begins_word[unit]) step_unit.push_back(-1);
-            step_unit.push_back(unit);
+            step_unit.insert(step_unit.end(), least[unit], unit);
         }
         step_unit.push_back(-1);
         const size_t count = step_unit.size();
         from.resize(count * sound.frames);
         before.resize(count + 2);
         now.resize(count + 2);
-        values.resize(count * sound.frames);
+        value.resize(count);
+        values.resize(static_cast<size_t>(sound.units + 1) * sound.frames);
         may_leap.assign(count, 0.0f);
         // A unit may follow another one without the pause between them.
         for (size_t step = 2; step < count; step++) {
@@ -47,8 +72,10 @@ class Steps {
         std::fill(now.begin(), now.end(), kNever);
         last[-1] = 0;  // Before the first frame: the first pause or, without it, the first unit comes next.
         for (int frame = 0; frame < sound.frames; frame++) {
-            const float* value = values.data() + static_cast<size_t>(frame) * count;
-            uint8_t*     came = from.data() + static_cast<size_t>(frame) * count;
+            // That of a pause is before those of the units.
+            const float* of_units = values.data() + static_cast<size_t>(frame) * (sound.units + 1) + 1;
+            for (int step = 0; step < count; step++) value[step] = of_units[step_unit[step]];
+            uint8_t* came = from.data() + static_cast<size_t>(frame) * count;
             for (int step = 0; step < count; step++) {
                 const float stay = last[step], move = last[step - 1], leap = last[step - 2] + may_leap[step];
                 const float moved = std::max(move, leap);
@@ -63,16 +90,14 @@ class Steps {
 
    private:
     void SetValues() {
-        const int count = static_cast<int>(step_unit.size());
-        for (int step = 0; step < count; step++) {
-            const int    unit = step_unit[step];
-            const float* row = sound.attention.data() + static_cast<size_t>(std::max(unit, 0)) * sound.frames;
-            for (int frame = 0; frame < sound.frames; frame++) {
-                const float loud = sound.loudness[frame];
-                const int   looked = std::clamp(frame + sound.delay, 0, sound.frames - 1);
-                values[static_cast<size_t>(frame) * count + step] =
-                    unit < 0 ? kPause - (kPause + kPauseWhereLoud) * loud : row[looked] - kUnitWhereQuiet * (1 - loud);
-            }
+        for (int frame = 0; frame < sound.frames; frame++) {
+            const float  loud = sound.loudness[frame];
+            const int    looked = std::clamp(frame + sound.delay, 0, sound.frames - 1);
+            const float* attention = sound.attention.data() + looked;
+            float*       to = values.data() + static_cast<size_t>(frame) * (sound.units + 1);
+            *to++ = kPause - (kPause + kPauseWhereLoud) * loud;
+            for (int unit = 0; unit < sound.units; unit++)
+                to[unit] = attention[static_cast<size_t>(unit) * sound.frames] - kUnitWhereQuiet * (1 - loud);
         }
     }
 
@@ -96,29 +121,33 @@ class Steps {
 
     const WindowSound&   sound;
     std::vector<int>     step_unit;
-    std::vector<float>   values, before, now, may_leap;
+    /** Of a frame: what each step is worth. */
+    std::vector<float> value;
+    /** Of each frame what a pause and each unit are worth. */
+    std::vector<float>   values;
+    std::vector<float>   before, now, may_leap;
     std::vector<uint8_t> from;
 };
 
-/** Returns the mean attention of the frames that units have, of the most that it can be. */
-double ShareOf(const WindowSound& sound, const UnitPath& path) {
+}  // namespace
+
+double ShareOf(const WindowSound& sound, const UnitPath& path, int first, int last) {
     double sum = 0;
     int    frames = 0;
-    for (int unit = 0; unit < sound.units; unit++) {
+    for (int unit = first; unit < last; unit++) {
         const float* row = sound.attention.data() + static_cast<size_t>(unit) * sound.frames;
         for (int frame = path.begin[unit]; frame < path.end[unit]; frame++, frames++) {
             sum += row[std::clamp(frame + sound.delay, 0, sound.frames - 1)];
         }
     }
-    return frames == 0 || sound.units < 2 ? 0 : sum / frames / std::sqrt(sound.units - 1.0);
+    // A unit alone is compared with the times around it.
+    return frames == 0 ? 0 : sum / frames / std::sqrt(std::max(sound.units, 2) - 1.0);
 }
-
-}  // namespace
 
 UnitPath FindPath(const WindowSound& sound) {
     if (sound.units == 0 || sound.units > sound.frames) return {};
     UnitPath path = Steps(sound).Find();
-    if (!path.begin.empty()) path.share = ShareOf(sound, path);
+    if (!path.begin.empty()) path.share = ShareOf(sound, path, 0, sound.units);
     return path;
 }
 

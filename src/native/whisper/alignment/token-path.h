@@ -14,6 +14,8 @@ struct WindowSound {
     std::vector<float> attention;
     /** Whether a unit begins a word, before which there may be a pause. */
     std::vector<bool> begins_word;
+    /** For each unit, as how many letters it is spoken (`SpokenLetters`); 0: it is not heard. */
+    std::vector<int> letters;
     /** For each frame how loud it is: 0 is a pause, 1 is speech. */
     std::vector<float> loudness;
 };
@@ -29,11 +31,19 @@ struct UnitPath {
 /**
  * Finds when each unit is spoken: the best way through what the heads look at, with pauses where the sound is quiet. It is
  * dynamic time warping, as the authors of Whisper use it (openai/whisper, `timing.py`), with pauses between words as steps of
- * their own.
+ * their own, and a least time for each letter, because heads leave a word early for the next one.
  *
  * @returns an empty path where there are more units than frames
  */
 UnitPath FindPath(const WindowSound& sound);
+
+/**
+ * Returns the share of the attention along a path that some of its units have, as `UnitPath::share` is that of all.
+ *
+ * @param first of the units
+ * @param last behind them
+ */
+double ShareOf(const WindowSound& sound, const UnitPath& path, int first, int last);
 
 /**
  * Returns how loud each frame of 20 ms is, from 0, which is a pause, to 1. The quietest and the loudest frames of the same sound

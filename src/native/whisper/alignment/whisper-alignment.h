@@ -5,6 +5,7 @@
 
 #include "alignment.h"
 #include "attention.h"
+#include "spoken-letters.h"
 #include "token-path.h"
 #include "utf8.h"
 
@@ -89,6 +90,8 @@ int FramesOf(const whisper_context& context, const whisper_state& state) {
 
 /** The least share of the heads' attention on a path that follows the speech. */
 constexpr double kLeastShare = 0.4;
+/** Units before and behind a segment that are judged with it, because few units say little. */
+constexpr int kUnitsAround = 4;
 
 }  // namespace
 
@@ -104,8 +107,9 @@ struct Alignment::Window {
     int                      rows;
     std::vector<ggml_fp16_t> queries;
     /** The row of each text token, and its unit: tokens that spell one character together have one. */
-    std::vector<int>  token_row, token_unit;
-    std::vector<bool> begins_word;
+    std::vector<int>         token_row, token_unit;
+    std::vector<bool>        begins_word;
+    std::vector<std::string> unit_text;
 
     /** Adds the text tokens of a segment. */
     void Add(const whisper_context& context, const whisper_segment& segment, const whisper_token_data* tokens, int count, int& row) {
@@ -116,7 +120,9 @@ struct Alignment::Window {
             const std::string& text = context.vocab.id_to_token.at(token.id);
             if (unfinished.empty()) {
                 begins_word.push_back(token_unit.size() == first || (!text.empty() && text[0] == ' '));
+                unit_text.emplace_back();
             }
+            unit_text.back() += text;
             token_row.push_back(row++);
             token_unit.push_back(static_cast<int>(begins_word.size()) - 1);
             unfinished += text;
@@ -185,6 +191,7 @@ WindowSound Alignment::SoundOf(const Window& window, const std::vector<float>& a
     sound.units = static_cast<int>(window.begins_word.size());
     sound.frames = window.frames;
     sound.begins_word = window.begins_word;
+    for (const std::string& text : window.unit_text) sound.letters.push_back(SpokenLetters(text));
     const int begin = std::min(options.sample_count, window.seek * (WHISPER_SAMPLE_RATE / 100));
     sound.loudness = LoudnessOf(options.samples + begin, options.sample_count - begin, window.frames);
     sound.attention.assign(static_cast<size_t>(sound.units) * sound.frames, 0.0f);
@@ -202,16 +209,24 @@ WindowSound Alignment::SoundOf(const Window& window, const std::vector<float>& a
 void Alignment::SetTimes(const Window& window) {
     const std::vector<float> attention = Attention(window, options.heads.data(), options.heads.size());
     if (attention.empty()) return;
-    const UnitPath path = FindPath(SoundOf(window, attention));
-    if (path.share < kLeastShare) return;
+    const WindowSound sound = SoundOf(window, attention);
+    const UnitPath    path = FindPath(sound);
+    if (path.begin.empty()) return;
     const auto to_ms = [&](int frame) {
         return std::min((2 * frame + window.seek) * 10, options.sample_count / (WHISPER_SAMPLE_RATE / 1000));
     };
-    size_t     token = 0;
+    size_t token = 0;
     for (size_t i = window.first_segment; i < times.size(); i++) {
+        const size_t first = token;
         for (const whisper_token_data& data : state->result_all[i].tokens) {
-            if (data.id >= context->vocab.token_eot) continue;
-            const int unit = window.token_unit[token++];
+            if (data.id < context->vocab.token_eot) token++;
+        }
+        if (token == first) continue;
+        const int before = std::max(0, window.token_unit[first] - kUnitsAround);
+        const int behind = std::min(sound.units, window.token_unit[token - 1] + 1 + kUnitsAround);
+        if (ShareOf(sound, path, before, behind) < kLeastShare) continue;
+        for (size_t at = first; at < token; at++) {
+            const int unit = window.token_unit[at];
             times[i].push_back({to_ms(path.begin[unit]), to_ms(path.end[unit])});
         }
     }

@@ -1,0 +1,14 @@
+#ifndef SHRUTI_SPOKEN_LETTERS_H
+#define SHRUTI_SPOKEN_LETTERS_H
+
+#include <string>
+
+/**
+ * Returns as how many Latin letters a text is spoken, about. A letter of an Indian script is a consonant with its vowel and counts
+ * as two, a vowel sign as one, a sign of Han or Hangul, which is a syllable or more, as three; marks and punctuation are not heard.
+ *
+ * @param text UTF-8
+ */
+int SpokenLetters(const std::string& text);
+
+#endif
