@@ -224,7 +224,8 @@ void Alignment::SetTimes(const Window& window) {
         if (token == first) continue;
         const int before = std::max(0, window.token_unit[first] - kUnitsAround);
         const int behind = std::min(sound.units, window.token_unit[token - 1] + 1 + kUnitsAround);
-        if (ShareOf(sound, path, before, behind) < kLeastShare) continue;
+        // Few units may look elsewhere although the path is right, so that of the whole window counts as much.
+        if ((ShareOf(sound, path, before, behind) + path.share) / 2 < kLeastShare) continue;
         for (size_t at = first; at < token; at++) {
             const int unit = window.token_unit[at];
             times[i].push_back({to_ms(path.begin[unit]), to_ms(path.end[unit])});
