@@ -28,7 +28,7 @@ export function withheldFields({ capabilities }: Config): readonly string[] {
 /** The field of forms that says how many people speak. */
 export const DIARIZATION_FIELD = "diarization";
 
-/** Returns the fields that OpenAI's API does not know and its clients may send, too: those that the config switches on. */
+/** Returns fields that OpenAI's API does not know and its clients may send: the number of speakers, and what the config switches on. */
 export function ownFields(config: Config): ReadonlySet<string> {
   const withheld = withheldFields(config);
   const own = [DIARIZATION_FIELD, ...WRITTEN_FORM_FIELDS, METADATA_FIELD];
