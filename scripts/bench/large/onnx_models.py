@@ -55,8 +55,8 @@ def ctc_model(layers, width):
     return model(g, features(CTC_BINS), outputs, described(metadata, "EncDecHybridRNNTCTCBPEModel"))
 
 
-def described(metadata, kind):
-    about = {"model_type": kind, "version": 1, "model_author": "", "url": "", "comment": "random weights"}
+def described(metadata, kind, url=""):
+    about = {"model_type": kind, "version": 1, "model_author": "", "url": url, "comment": "random weights"}
     return {key: str(value) for key, value in {**metadata, **about}.items()}
 
 
@@ -181,6 +181,7 @@ def tdt_models(path):
     outputs = tensors["joint.out.weight"].shape[0]
     depth = len([name for name in tensors if re.fullmatch(r"prediction\.\d+\.bias", name)])
     hidden = tensors["prediction.0.hidden"].shape[1]
+    # From "tdt" in the address sherpa-onnx takes that the model has durations.
     metadata = {
         "vocab_size": tokens, "subsampling_factor": 8, "normalize_type": "per_feature",
         "pred_rnn_layers": depth, "pred_hidden": hidden, "feat_dim": bins,
@@ -194,7 +195,7 @@ def tdt_models(path):
     g.rename(g.add("Transpose", encoder(g, bins, layers, width), perm=[0, 2, 1]), "outputs")
     encoded_lengths(g)
     results = [port("outputs", FLOAT, "n", width, "t8"), port("encoded_lengths", onnx.TensorProto.INT64, "n")]
-    graphs = {"encoder": model(g, features(bins), results, described(metadata, "EncDecRNNTBPEModel"))}
+    graphs = {"encoder": model(g, features(bins), results, described(metadata, "EncDecRNNTBPEModel", "tdt"))}
 
     g = Graph(None)
     predicted, states = prediction(g, tensors, "targets", ["states.1", "states.2"])
