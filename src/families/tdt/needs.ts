@@ -22,15 +22,17 @@ const CHUNK_BYTES = 4 * 1024 ** 2;
 export function tdtNeeds({ weights }: ModelFiles, { engine }: FamilyMachine): Omit<ModelNeeds, "bytes"> {
   if (weights === undefined) return {};
   try {
-    const { mels, channels, factor, width, inner, heads } = checkTdtFile(weights).shape;
+    const { mels, channels, factor, width, inner, heads, layers } = checkTdtFile(weights).shape;
     // The first convolution leaves half of the frames and half of the bands; two results of it live at the same time.
     const convolution = 2 * (FRAMES / 2) * Math.ceil(mels / 2) * channels;
     const frames = FRAMES / factor;
     const scores = SCORES * heads * frames * (CHUNK_FRAMES / factor);
     const layer = frames * (INNER_ROWS * inner + WIDTH_ROWS * width) + scores;
+    // A row for each distance in each layer. A model has it once, so that it is counted too often on many cores.
+    const distances = layers * 2 * (CHUNK_FRAMES / factor) * width;
     return {
       stateBytes: CHUNK_BYTES,
-      encoderBytes: Math.max(convolution, layer) * FLOAT_BYTES + FIXED_BYTES,
+      encoderBytes: (Math.max(convolution, layer) + distances) * FLOAT_BYTES + FIXED_BYTES,
       sharing: { onProcessor: engine.shared_steps !== "never", onGpu: false },
     };
   } catch {

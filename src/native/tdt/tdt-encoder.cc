@@ -11,6 +11,8 @@ constexpr float  kNormEpsilon = 1e-5f;
 /** Kernels of the subsampling have three frames, and those that halve the frames begin one before the first. */
 constexpr int kStride = 2;
 constexpr int kPadding = 1;
+/** ggml multiplies blocks of rows whose numbers are a multiple of this. */
+constexpr int64_t kMultiple = 16;
 
 int Halved(int frames) { return (frames - 1) / kStride + 1; }
 
@@ -41,8 +43,8 @@ struct TdtEncoder::Batch {
     int64_t        Frames() const { return lengths.back().longest; }
 };
 
-TdtEncoder::TdtEncoder(const TdtWeights& weights, TdtComputer& computer)
-    : weights(weights), computer(computer), graph(computer.backend) {}
+TdtEncoder::TdtEncoder(const TdtWeights& weights, TdtPositions& positions, TdtComputer& computer)
+    : weights(weights), positions(positions), computer(computer), graph(computer.backend) {}
 
 std::vector<TdtEncoder::Encoded> TdtEncoder::Encode(const std::vector<std::vector<float>>& sounds,
                                                     ComputeScope&                          scope) {
@@ -52,6 +54,7 @@ std::vector<TdtEncoder::Encoded> TdtEncoder::Encode(const std::vector<std::vecto
     for (const auto& step : weights.subsampling)
         if (step.halves) batch.lengths.push_back(batch.lengths.back().Half());
     batch.is_masked = !batch.lengths.front().IsEven();
+    distances = positions.For(static_cast<int>(batch.Frames()), computer, scope);
     graph.Begin(kMostNodes);
     Inputs       inputs;
     ggml_tensor* result = Build(batch, inputs);
@@ -75,45 +78,92 @@ ggml_tensor* TdtEncoder::Build(const Batch& batch, Inputs& inputs) {
     ggml_context* c = graph.context;
     ggml_tensor*  x = Subsample(batch, inputs);
     if (weights.sizes.scales_input) x = ggml_scale(c, x, std::sqrt(static_cast<float>(weights.sizes.width)));
-    inputs.positions = ggml_new_tensor_2d(c, GGML_TYPE_F32, weights.sizes.width, 2 * batch.Frames() - 1);
-    ggml_set_input(inputs.positions);
     if (batch.is_masked) {
         inputs.attention_mask = ggml_new_tensor_4d(c, GGML_TYPE_F32, batch.Frames(), batch.Frames(), 1, batch.sounds);
         ggml_set_input(inputs.attention_mask);
     }
-    for (const TdtLayer& layer : weights.layers) x = Layer(layer, x, batch, inputs);
+    for (size_t n = 0; n < weights.layers.size(); n++) x = Layer(n, x, batch, inputs);
     return Apply(weights.joint_encoder, x);
 }
 
-/** Returns width × frames of all sounds, one sound after the other. Between: bands × frames × channels × sounds. */
+/** Returns width × frames of all sounds, one sound after the other. */
 ggml_tensor* TdtEncoder::Subsample(const Batch& batch, Inputs& inputs) {
     ggml_context* c = graph.context;
     ggml_tensor*  x = ggml_new_tensor_4d(c, GGML_TYPE_F32, weights.sizes.mels, batch.lengths.front().longest, 1, batch.sounds);
     ggml_set_input(x);
     inputs.features = x;
+    const bool is_separable = weights.subsampling.size() > 1 && weights.subsampling[1].is_depthwise;
     for (const TdtSubsampling& step : weights.subsampling) {
-        const int stride = step.halves ? kStride : 1;
-        const int padding = step.halves ? kPadding : 0;
-        x = step.is_depthwise ? ggml_conv_2d_dw_direct(c, step.weight, x, stride, stride, padding, padding, 1, 1)
-                              : ggml_conv_2d(c, step.weight, x, stride, stride, padding, padding, 1, 1);
-        if (step.bias) x = ggml_add(c, x, ggml_reshape_4d(c, step.bias, 1, 1, step.bias->ne[0], 1));
+        x = is_separable ? SeparableStep(step, x) : FullStep(step, x);
         if (!step.is_rectified) continue;
         x = ggml_relu(c, x);
-        if (!batch.is_masked) continue;
-        ggml_tensor* mask = ggml_new_tensor_4d(c, GGML_TYPE_F32, 1, x->ne[1], 1, batch.sounds);
-        ggml_set_input(mask);
-        inputs.masks.push_back(mask);
-        x = ggml_mul(c, x, mask);
+        if (batch.is_masked) x = ggml_mul(c, x, FrameMask(is_separable ? 2 : 1, x, inputs));
     }
-    const int64_t bands = x->ne[0], channels = x->ne[2];
-    x = ggml_cont(c, ggml_permute(c, x, 0, 2, 1, 3));
-    return Apply(weights.subsampling_out, ggml_reshape_2d(c, x, bands * channels, batch.Frames() * batch.sounds));
+    // The weights read the bands of a channel side by side.
+    x = ggml_cont(c, is_separable ? ggml_permute(c, x, 1, 0, 2, 3) : ggml_permute(c, x, 0, 2, 1, 3));
+    return Apply(weights.subsampling_out, ggml_reshape_2d(c, x, x->ne[0] * x->ne[1], batch.Frames() * batch.sounds));
 }
 
-ggml_tensor* TdtEncoder::Layer(const TdtLayer& layer, ggml_tensor* x, const Batch& batch, const Inputs& inputs) {
+/** Adds an input that says which frames belong to their sound. @param place of the frames among the dimensions */
+ggml_tensor* TdtEncoder::FrameMask(int place, const ggml_tensor* x, Inputs& inputs) {
+    int64_t shape[] = {1, 1, 1, x->ne[3]};
+    shape[place] = x->ne[place];
+    ggml_tensor* mask = ggml_new_tensor(graph.context, GGML_TYPE_F32, 4, shape);
+    ggml_set_input(mask);
+    inputs.masks.push_back(mask);
+    return mask;
+}
+
+/** A convolution over all channels: bands × frames × channels × sounds. */
+ggml_tensor* TdtEncoder::FullStep(const TdtSubsampling& step, ggml_tensor* x) {
     ggml_context* c = graph.context;
+    x = ggml_conv_2d(c, step.weight, x, kStride, kStride, kPadding, kPadding, 1, 1);
+    return step.bias == nullptr ? x : ggml_add(c, x, ggml_reshape_4d(c, step.bias, 1, 1, step.bias->ne[0], 1));
+}
+
+/**
+ * A step of a subsampling that mixes channels and neighbours in turn: channels × bands × frames × sounds. So channels are side by
+ * side, and a mix of them is a product with rows. The first step reads bands × frames × 1 × sounds.
+ */
+ggml_tensor* TdtEncoder::SeparableStep(const TdtSubsampling& step, ggml_tensor* x) {
+    ggml_context* c = graph.context;
+    if (step.is_depthwise) {
+        x = Depthwise(step.weight, x, {kStride, kPadding, kPadding});
+        return step.bias == nullptr ? x : ggml_add(c, x, step.bias);
+    }
+    ggml_tensor* weight = step.weight;
+    if (step.halves) {
+        x = ggml_im2col(c, weight, x, kStride, kStride, kPadding, kPadding, 1, 1, true, GGML_TYPE_F32);
+        weight = ggml_reshape_2d(c, weight, x->ne[0], weight->ne[3]);
+        const int missing = static_cast<int>((x->ne[0] + kMultiple - 1) / kMultiple * kMultiple - x->ne[0]);
+        x = ggml_pad(c, x, missing, 0, 0, 0);
+        weight = ggml_pad(c, weight, missing, 0, 0, 0);
+    } else {
+        weight = ggml_reshape_2d(c, weight, weight->ne[2], weight->ne[3]);
+    }
+    const int64_t bands = x->ne[1], frames = x->ne[2], sounds = x->ne[3];
+    x = Apply({weight, step.bias}, ggml_reshape_2d(c, x, x->ne[0], bands * frames * sounds));
+    return ggml_reshape_4d(c, x, x->ne[0], bands, frames, sounds);
+}
+
+/** Each channel's own convolution: channels × columns × rows × sounds. */
+ggml_tensor* TdtEncoder::Depthwise(ggml_tensor* kernel, ggml_tensor* x, const Window& window) {
+    ggml_context* c = graph.context;
+    // ggml computes channels side by side where the strides say so, which those of a single column do not.
+    const bool   is_side_by_side = x->ne[1] > 1;
+    ggml_tensor* signal = ggml_permute(c, x, 2, 0, 1, 3);
+    if (is_side_by_side) kernel = ggml_permute(c, ggml_cont(c, ggml_permute(c, kernel, 2, 3, 1, 0)), 3, 2, 0, 1);
+    else signal = ggml_cont(c, signal);
+    x = ggml_conv_2d_dw_direct(c, kernel, signal, window.stride, window.stride, window.columns, window.rows, 1, 1);
+    x = ggml_permute(c, x, 1, 2, 0, 3);
+    return is_side_by_side ? x : ggml_cont(c, x);
+}
+
+ggml_tensor* TdtEncoder::Layer(size_t number, ggml_tensor* x, const Batch& batch, const Inputs& inputs) {
+    ggml_context*   c = graph.context;
+    const TdtLayer& layer = weights.layers[number];
     x = ggml_add(c, x, FeedForward(layer.norm_ff1, layer.ff1_up, layer.ff1_down, x));
-    x = ggml_add(c, x, Attention(layer, Normalize(layer.norm_attention, x), batch, inputs));
+    x = ggml_add(c, x, Attention(number, Normalize(layer.norm_attention, x), batch, inputs));
     x = ggml_add(c, x, Convolution(layer, Normalize(layer.norm_convolution, x), batch, inputs));
     x = ggml_add(c, x, FeedForward(layer.norm_ff2, layer.ff2_up, layer.ff2_down, x));
     return Normalize(layer.norm_out, x);
@@ -130,19 +180,22 @@ ggml_tensor* TdtEncoder::FeedForward(const TdtLinear& norm, const TdtLinear& up,
  * Attention with relative positions. A row of `relative` has the score of each distance, from the farthest frame before to
  * the farthest behind; the view shifts each row so that a column is a frame.
  */
-ggml_tensor* TdtEncoder::Attention(const TdtLayer& layer, ggml_tensor* x, const Batch& batch, const Inputs& inputs) {
-    ggml_context* c = graph.context;
-    const int64_t heads = weights.sizes.heads, depth = weights.sizes.width / heads;
+ggml_tensor* TdtEncoder::Attention(size_t number, ggml_tensor* x, const Batch& batch, const Inputs& inputs) {
+    ggml_context*   c = graph.context;
+    const TdtLayer& layer = weights.layers[number];
+    const int64_t   heads = weights.sizes.heads, depth = weights.sizes.width / heads;
     const int64_t frames = batch.Frames(), sounds = batch.sounds;
     const auto    split = [&](const TdtLinear& linear) {
         return ggml_reshape_4d(c, Apply(linear, x), depth, heads, frames, sounds);
     };
     ggml_tensor* query = split(layer.query);
-    ggml_tensor* by_content = ggml_permute(c, ggml_add(c, query, layer.bias_u), 0, 2, 1, 3);
+    // ggml multiplies blocks of rows where these are in order, and of numbers by sixteens.
+    ggml_tensor* by_content = ggml_cont(c, ggml_permute(c, ggml_add(c, query, layer.bias_u), 0, 2, 1, 3));
     ggml_tensor* by_position = ggml_cont(c, ggml_permute(c, ggml_add(c, query, layer.bias_v), 0, 2, 1, 3));
+    const int    missing = static_cast<int>((frames + kMultiple - 1) / kMultiple * kMultiple - frames);
     ggml_tensor* key = ggml_permute(c, split(layer.key), 0, 2, 1, 3);
     ggml_tensor* value = ggml_cont(c, ggml_permute(c, split(layer.value), 1, 2, 0, 3));
-    ggml_tensor* position = ggml_mul_mat(c, layer.position, inputs.positions);
+    ggml_tensor* position = Position(number, frames);
     position = ggml_permute(c, ggml_reshape_3d(c, position, depth, heads, 2 * frames - 1), 0, 2, 1, 3);
 
     ggml_tensor* relative = ggml_mul_mat(c, position, by_position);
@@ -151,28 +204,53 @@ ggml_tensor* TdtEncoder::Attention(const TdtLayer& layer, ggml_tensor* x, const 
                             relative->nb[3], static_cast<size_t>(frames - 1) * value_bytes);
     ggml_tensor* scores = ggml_add(c, ggml_mul_mat(c, key, by_content), relative);
     scores = ggml_soft_max_ext(c, scores, inputs.attention_mask, 1.0f / std::sqrt(static_cast<float>(depth)), 0.0f);
+    if (missing > 0) {
+        scores = ggml_pad(c, scores, missing, 0, 0, 0);
+        value = ggml_pad(c, value, missing, 0, 0, 0);
+    }
     ggml_tensor* mixed = ggml_cont(c, ggml_permute(c, ggml_mul_mat(c, value, scores), 0, 2, 1, 3));
     return Apply(layer.attention_out, ggml_reshape_2d(c, mixed, depth * heads, frames * sounds));
+}
+
+/** Returns the rows of a layer's table for distances within so many frames. */
+ggml_tensor* TdtEncoder::Position(size_t number, int64_t frames) {
+    ggml_tensor* all = distances->layers[number];
+    const size_t first = static_cast<size_t>(distances->frames - frames);
+    return ggml_view_2d(graph.context, all, all->ne[0], 2 * frames - 1, all->nb[1], first * all->nb[1]);
 }
 
 ggml_tensor* TdtEncoder::Convolution(const TdtLayer& layer, ggml_tensor* x, const Batch& batch, const Inputs& inputs) {
     ggml_context* c = graph.context;
     const int64_t width = weights.sizes.width, frames = batch.Frames(), sounds = batch.sounds;
-    x = Apply(layer.convolution_in, x);
-    ggml_tensor* signal = ggml_view_2d(c, x, width, x->ne[1], x->nb[1], 0);
-    ggml_tensor* gate = ggml_view_2d(c, x, width, x->ne[1], x->nb[1], static_cast<size_t>(width) * x->nb[0]);
-    x = ggml_reshape_3d(c, ggml_mul(c, signal, ggml_sigmoid(c, gate)), width, frames, sounds);
-    if (batch.is_masked) x = ggml_mul(c, x, ggml_reshape_3d(c, inputs.masks.back(), 1, frames, sounds));
-    const int padding = (weights.sizes.kernel - 1) / 2;
-    x = ggml_pad_ext(c, ggml_cont(c, ggml_permute(c, x, 1, 0, 2, 3)), padding, padding, 0, 0, 0, 0, 0, 0);
-    x = ggml_ssm_conv(c, x, layer.convolution_depth.weight);
+    // Two products: what follows the second one is a part of it.
+    ggml_tensor* gate = ggml_sigmoid(c, Apply(Half(layer.convolution_in, 1), x));
+    x = ggml_mul(c, Apply(Half(layer.convolution_in, 0), x), gate);
+    x = ggml_reshape_4d(c, x, width, frames, 1, sounds);
+    if (batch.is_masked) x = ggml_mul(c, x, ggml_reshape_4d(c, inputs.masks.back(), 1, frames, 1, sounds));
+    const int    kernel = weights.sizes.kernel;
+    ggml_tensor* weight = ggml_reshape_4d(c, layer.convolution_depth.weight, kernel, 1, 1, width);
+    x = Depthwise(weight, x, {1, (kernel - 1) / 2, 0});
     // At import its bias took in the batch normalization.
     x = ggml_silu(c, ggml_add(c, x, layer.convolution_depth.bias));
     return Apply(layer.convolution_out, ggml_reshape_2d(c, x, width, frames * sounds));
 }
 
+/** Returns the first or second half of the results of a product, as a product of its own. */
+TdtLinear TdtEncoder::Half(const TdtLinear& linear, int64_t number) {
+    ggml_context* c = graph.context;
+    ggml_tensor*  weight = linear.weight;
+    const int64_t count = weight->ne[1] / 2;
+    const size_t  first = static_cast<size_t>(number * count);
+    TdtLinear     half;
+    half.weight = ggml_view_2d(c, weight, weight->ne[0], count, weight->nb[1], first * weight->nb[1]);
+    if (linear.bias != nullptr) half.bias = ggml_view_1d(c, linear.bias, count, first * linear.bias->nb[0]);
+    return half;
+}
+
 ggml_tensor* TdtEncoder::Apply(const TdtLinear& linear, ggml_tensor* x) {
     x = ggml_mul_mat(graph.context, linear.weight, x);
+    // Short sounds are computed by other code than long ones, and must have the same tokens.
+    ggml_mul_mat_set_prec(x, GGML_PREC_F32);
     return linear.bias == nullptr ? x : ggml_add(graph.context, x, linear.bias);
 }
 
@@ -186,10 +264,8 @@ void TdtEncoder::Fill(const Batch& batch, const Inputs& inputs, const std::vecto
     auto*        features = static_cast<float*>(inputs.features->data);
     std::fill(features, features + row * sounds.size(), 0.0f);
     for (size_t n = 0; n < sounds.size(); n++) std::copy(sounds[n].begin(), sounds[n].end(), features + n * row);
-    const int    frames = static_cast<int>(batch.Frames());
-    const float* positions = Positions(frames);
-    std::copy(positions, positions + ggml_nelements(inputs.positions), static_cast<float*>(inputs.positions->data));
     if (!batch.is_masked) return;
+    const int frames = static_cast<int>(batch.Frames());
     for (size_t step = 0; step < inputs.masks.size(); step++) {
         const Lengths& lengths = batch.lengths[step + 1];
         auto*          mask = static_cast<float*>(inputs.masks[step]->data);
@@ -200,22 +276,4 @@ void TdtEncoder::Fill(const Batch& batch, const Inputs& inputs, const std::vecto
     for (size_t n = 0; n < sounds.size(); n++)
         for (int query = 0; query < frames; query++)
             for (int key = 0; key < frames; key++) *mask++ = key < batch.Encoded().each[n] ? 0.0f : -INFINITY;
-}
-
-/** Returns rows of sines and cosines for the distances from `frames` − 1 down to 1 − `frames`. */
-const float* TdtEncoder::Positions(int frames) {
-    const int width = weights.sizes.width;
-    if (frames > table_frames) {
-        table_frames = frames;
-        table.resize(static_cast<size_t>(2 * frames - 1) * width);
-        for (int row = 0; row < 2 * frames - 1; row++) {
-            const double distance = frames - 1 - row;
-            for (int n = 0; n < width; n += 2) {
-                const double angle = distance * std::exp(-n * std::log(10000.0) / width);
-                table[static_cast<size_t>(row) * width + n] = static_cast<float>(std::sin(angle));
-                table[static_cast<size_t>(row) * width + n + 1] = static_cast<float>(std::cos(angle));
-            }
-        }
-    }
-    return &table[static_cast<size_t>(table_frames - frames) * width];
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tdt-compute.h"
+#include "tdt-positions.h"
 #include "tdt-weights.h"
 
 /**
@@ -13,7 +14,8 @@
  */
 class TdtEncoder {
    public:
-    TdtEncoder(const TdtWeights& weights, TdtComputer& computer);
+    /** @param positions of the same weights */
+    TdtEncoder(const TdtWeights& weights, TdtPositions& positions, TdtComputer& computer);
 
     /** Frames of sounds for the joint net, row after row. */
     struct Encoded {
@@ -26,30 +28,39 @@ class TdtEncoder {
 
    private:
     struct Batch;
+    /** How a kernel moves over columns and rows, and how many zeros are before and behind them. */
+    struct Window {
+        int stride, columns, rows;
+    };
     /** Inputs of a graph, which are filled once it has memory. */
     struct Inputs {
         ggml_tensor*              features;
-        ggml_tensor*              positions;
         ggml_tensor*              attention_mask = nullptr;
         std::vector<ggml_tensor*> masks;
     };
 
     ggml_tensor* Build(const Batch& batch, Inputs& inputs);
     ggml_tensor* Subsample(const Batch& batch, Inputs& inputs);
-    ggml_tensor* Layer(const TdtLayer& layer, ggml_tensor* x, const Batch& batch, const Inputs& inputs);
+    ggml_tensor* FrameMask(int place, const ggml_tensor* x, Inputs& inputs);
+    ggml_tensor* FullStep(const TdtSubsampling& step, ggml_tensor* x);
+    ggml_tensor* SeparableStep(const TdtSubsampling& step, ggml_tensor* x);
+    ggml_tensor* Depthwise(ggml_tensor* kernel, ggml_tensor* x, const Window& window);
+    ggml_tensor* Layer(size_t number, ggml_tensor* x, const Batch& batch, const Inputs& inputs);
     ggml_tensor* FeedForward(const TdtLinear& norm, const TdtLinear& up, const TdtLinear& down, ggml_tensor* x);
-    ggml_tensor* Attention(const TdtLayer& layer, ggml_tensor* x, const Batch& batch, const Inputs& inputs);
+    ggml_tensor* Attention(size_t number, ggml_tensor* x, const Batch& batch, const Inputs& inputs);
+    ggml_tensor* Position(size_t number, int64_t frames);
     ggml_tensor* Convolution(const TdtLayer& layer, ggml_tensor* x, const Batch& batch, const Inputs& inputs);
+    TdtLinear    Half(const TdtLinear& linear, int64_t number);
     ggml_tensor* Apply(const TdtLinear& linear, ggml_tensor* x);
     ggml_tensor* Normalize(const TdtLinear& norm, ggml_tensor* x);
     void         Fill(const Batch& batch, const Inputs& inputs, const std::vector<std::vector<float>>& sounds);
-    const float* Positions(int frames);
 
-    const TdtWeights&  weights;
-    TdtComputer&       computer;
-    TdtGraph           graph;
-    std::vector<float> table;
-    int                table_frames = 0;
+    const TdtWeights& weights;
+    TdtPositions&     positions;
+    TdtComputer&      computer;
+    TdtGraph          graph;
+    /** What the graph reads of `positions`. */
+    std::shared_ptr<const TdtPositions::Table> distances;
 };
 
 #endif

@@ -139,7 +139,7 @@ std::unique_ptr<TdtSlot> TdtModel::TakeSlot() {
             return slot;
         }
     }
-    return std::make_unique<TdtSlot>(weights);
+    return std::make_unique<TdtSlot>(weights, positions);
 }
 
 void TdtModel::GiveSlot(std::unique_ptr<TdtSlot> slot) {

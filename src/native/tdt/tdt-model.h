@@ -24,7 +24,8 @@ struct TdtSound {
 
 /** What one running computation needs besides the weights. It is kept for later ones. */
 struct TdtSlot {
-    explicit TdtSlot(const TdtWeights& weights) : encoder(weights, computer), decoder(weights, computer) {}
+    TdtSlot(const TdtWeights& weights, TdtPositions& positions)
+        : encoder(weights, positions, computer), decoder(weights, computer) {}
     TdtComputer computer;
     TdtEncoder  encoder;
     TdtDecoder  decoder;
@@ -71,6 +72,7 @@ class TdtModel {
     std::unique_ptr<TdtSlot> TakeSlot();
     void                     GiveSlot(std::unique_ptr<TdtSlot> slot);
 
+    TdtPositions                          positions{weights};
     std::mutex                            mutex;
     std::condition_variable               changed;
     std::map<int, Queue>                  queues;

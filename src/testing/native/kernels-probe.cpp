@@ -192,6 +192,8 @@ static void attention(ggml_type type, int width, int tokens, int rows, int heads
     ggml_free(context);
 }
 
+static double silu_of(double x) { return x / (1 + std::exp(-x)); }
+
 static double gelu_of(double x) { return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * x * (1 + 0.044715 * x * x))); }
 
 // Multiplies rows by weights, and adds a number for each column unless `bias` is null.
@@ -209,13 +211,13 @@ static std::vector<double> linear(const std::vector<double> & x, const ggml_tens
     return out;
 }
 
-enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE };
+enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE, SILU, BIAS_SILU, SIGMOID };
 
 enum Numbers { ANY, LARGEST };
 
 static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after, const char * name = "product",
                     Numbers kind = ANY) {
-    static const char * const names[] = {"", " + bias", " + bias, gelu", " + bias + input"};
+    static const char * const names[] = {"", " + bias", " + bias, gelu", " + bias + input", ", silu", " + bias, silu", ", sigmoid"};
     char                      what[99];
     snprintf(what, sizeof what, "%s %s %s %d x %d x %d%s%s", name, ggml_type_name(type), ggml_type_name(input), depth, columns, rows, names[after],
              kind == LARGEST ? ", largest sums" : "");
@@ -226,19 +228,27 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
         set_largest(w);
         set_largest(x);
     }
+    // Larger sums would have sigmoids of 0 and 1, but where their sign is in doubt.
+    for (int64_t i = 0; after == SIGMOID && i < ggml_nelements(x); i++) ((float *) x->data)[i] /= 16;
     ggml_tensor *  bias = numbers(context, GGML_TYPE_F32, columns, 1);
     ggml_tensor *  before = numbers(context, GGML_TYPE_F32, columns, rows);
     ggml_tensor *  node = ggml_mul_mat(context, w, x);
     ggml_tensor *  last = node;
-    if (after != NOTHING) last = ggml_add(context, last, bias);
+    const bool   is_biased = after != NOTHING && after != SILU && after != SIGMOID;
+    const bool   is_silu = after == SILU || after == BIAS_SILU;
+    if (is_biased) last = ggml_add(context, last, bias);
     if (after == BIAS_GELU) last = ggml_gelu(context, last);
+    if (is_silu) last = ggml_silu(context, last);
+    if (after == SIGMOID) last = ggml_sigmoid(context, last);
     if (after == BIAS_ADD_IN_PLACE) last = ggml_add(context, last, before);
     ggml_cgraph * graph = ggml_new_graph(context);
     ggml_build_forward_expand(graph, last);
     const std::vector<float> xs = floats_of(x), added = floats_of(before);
-    std::vector<double>      right = linear({xs.begin(), xs.end()}, w, after == NOTHING ? nullptr : bias);
+    std::vector<double>      right = linear({xs.begin(), xs.end()}, w, is_biased ? bias : nullptr);
     for (size_t i = 0; i < right.size(); i++) {
         if (after == BIAS_GELU) right[i] = gelu_of(right[i]);
+        if (is_silu) right[i] = silu_of(right[i]);
+        if (after == SIGMOID) right[i] = 1 / (1 + std::exp(-right[i]));
         if (after == BIAS_ADD_IN_PLACE) right[i] += added[i];
     }
     for (int threads : {1, 3}) {
@@ -282,6 +292,59 @@ static void feed_forward(ggml_type type, int depth, int rows) {
         memset(last->data, 0xFF, ggml_nbytes(last));
         on_threads(threads, shruti_work_size(threads, first), [&](auto params) { return shruti_fuse(params, graph, place) == 5; });
         check(what, threads, right, last);
+    }
+    ggml_free(context);
+}
+
+// Both layers of a feed-forward network without biases, whose result is scaled afterwards.
+static void feed_forward_silu(ggml_type type, int depth, int rows) {
+    char what[99];
+    snprintf(what, sizeof what, "layers %s %d x %d, silu", ggml_type_name(type), depth, rows);
+    ggml_context * context = new_context();
+    ggml_tensor *  weights[] = {numbers(context, type, depth, 4 * depth), numbers(context, type, 4 * depth, depth)};
+    ggml_tensor *  x = numbers(context, GGML_TYPE_F32, depth, rows);
+    ggml_tensor *  first = ggml_mul_mat(context, weights[0], x);
+    ggml_tensor *  last = ggml_mul_mat(context, weights[1], ggml_silu(context, first));
+    ggml_cgraph *  graph = ggml_new_graph(context);
+    ggml_build_forward_expand(graph, ggml_scale(context, last, 0.5f));
+    const std::vector<float> xs = floats_of(x);
+    std::vector<double>      middle = linear({xs.begin(), xs.end()}, weights[0], nullptr);
+    for (double & value : middle) value = silu_of(value);
+    const std::vector<double> right = linear(middle, weights[1], nullptr);
+    int                       place = 0;
+    while (graph->nodes[place] != first) place++;
+    for (int threads : {1, 3}) {
+        memset(last->data, 0xFF, ggml_nbytes(last));
+        on_threads(threads, shruti_work_size(threads, first), [&](auto params) { return shruti_fuse(params, graph, place) == 2; });
+        check(what, threads, right, last);
+    }
+    ggml_free(context);
+}
+
+// A product of several pairs, as the heads of attention have them: rows of a head are not side by side. Two heads of the right side
+// share one of the left where `shared` says so.
+static void pairs(int depth, int columns, int rows, int heads, int sounds, int shared = 1) {
+    char what[99];
+    snprintf(what, sizeof what, "pairs f32 %d x %d x %d x %d x %d / %d", depth, columns, rows, heads, sounds, shared);
+    ggml_context *           context = new_context();
+    ggml_tensor *            w = numbers(context, GGML_TYPE_F32, depth, heads / shared, columns, 1);
+    ggml_tensor *            x = numbers(context, GGML_TYPE_F32, depth, heads, rows, sounds);
+    const std::vector<float> ws = floats_of(w), xs = floats_of(x);
+    ggml_tensor *            node = ggml_mul_mat(context, ggml_permute(context, w, 0, 2, 1, 3), ggml_permute(context, x, 0, 2, 1, 3));
+    std::vector<double>      right;
+    for (int s = 0; s < sounds; s++)
+        for (int h = 0; h < heads; h++)
+            for (int r = 0; r < rows; r++)
+                for (int c = 0; c < columns; c++) {
+                    double sum = 0;
+                    for (int i = 0; i < depth; i++)
+                        sum += (double) xs[((s * rows + r) * heads + h) * depth + i] * ws[(c * (heads / shared) + h / shared) * depth + i];
+                    right.push_back(sum);
+                }
+    for (int threads : {1, 3}) {
+        memset(node->data, 0xFF, ggml_nbytes(node));
+        on_threads(threads, shruti_work_size(threads, node), [&](auto params) { return shruti_product(params, node); });
+        check(what, threads, right, node);
     }
     ggml_free(context);
 }
@@ -485,6 +548,13 @@ int main(int argc, char ** argv) {
     attention(GGML_TYPE_F16, 32, 20, 512, 1, 1, IN_BYTES);
     for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1, GGML_TYPE_Q4_0}) feed_forward(type, 128, 101);
     for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K}) feed_forward(type, 768, 33);
+    product(GGML_TYPE_Q8_0, GGML_TYPE_F32, 256, 96, 70, SILU);
+    product(GGML_TYPE_F16, GGML_TYPE_F32, 256, 150, 33, BIAS_SILU);
+    product(GGML_TYPE_Q5_0, GGML_TYPE_F32, 256, 64, 40, SIGMOID);
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0}) feed_forward_silu(type, 128, 101);
+    pairs(128, 70, 61, 3, 2);
+    pairs(256, 33, 101, 4, 2, 2);
+    pairs(128, 64, 40, 2, 1);
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef SHRUTI_BLOCKS_H
 #define SHRUTI_BLOCKS_H
 
+#include "settings.h"
 #include "vectors.h"
 
 #ifdef SHRUTI_VECTORS
@@ -43,7 +44,7 @@ struct Finish {
     const float * add = nullptr;   // a block that is added; may be where the results go
     size_t        add_stride = 0;  // floats from a row of it to the next
     const float * bias = nullptr;  // kColumns numbers, added to each row
-    bool          gelu = false;    // of the sum
+    Activation    activation = Activation::kNone;  // of the sum
 };
 
 // x times the probability of a normal number below it, by the tanh approximation that ggml uses.
@@ -52,10 +53,23 @@ inline Vec gelu_of(Vec x) {
     return div(x, add(fill(1.0f), exp2_of(min(inner, fill(126.0f)))));
 }
 
+// A number divided by 1 + e^-x.
+inline Vec over_logistic(Vec number, Vec x) { return div(number, add(fill(1.0f), exp2_of(min(mul(fill(-kLog2E), x), fill(126.0f))))); }
+
+inline Vec activated(Vec x, Activation activation) {
+    switch (activation) {
+        case Activation::kGelu: return gelu_of(x);
+        case Activation::kSilu: return over_logistic(x, x);
+        case Activation::kSigmoid: return over_logistic(fill(1.0f), x);
+        case Activation::kNone: break;
+    }
+    return x;
+}
+
 inline void finish_row(float * out, Vec x, int row, int column, const Finish & finish) {
     if (finish.add) x = add(x, load(finish.add + row * finish.add_stride + column));
     if (finish.bias) x = add(x, load(finish.bias + column));
-    if (finish.gelu) x = gelu_of(x);
+    x = activated(x, finish.activation);
     store(out, x);
 }
 
@@ -99,7 +113,7 @@ inline void multiply_block(const uint32_t * left, const uint32_t * right, int64_
         SHRUTI_TILE_PRODUCT(2, 5, 6);
         SHRUTI_TILE_PRODUCT(3, 5, 7);
     }
-    if (!finish.add && !finish.bias && !finish.gelu) {
+    if (!finish.add && !finish.bias && finish.activation == Activation::kNone) {
         SHRUTI_TILE_STORE(0, out, stride * 4);
         SHRUTI_TILE_STORE(1, out + 16, stride * 4);
         SHRUTI_TILE_STORE(2, out + 16 * stride, stride * 4);

@@ -17,6 +17,7 @@ namespace shruti {
 namespace {
 
 constexpr int64_t kLeastRows = 32;
+constexpr int64_t kLeastDepth = 32;
 // Blocks of rows that each panel is multiplied by in turn: they stay in the second cache.
 constexpr int64_t kBlocks = 16;
 constexpr int64_t kMostGroup = 128;  // columns that are packed at once
@@ -30,7 +31,7 @@ bool read_shape(const ggml_tensor * dst, Shape & shape) {
     return dst->op == GGML_OP_MUL_MAT && is_weight_known && w->nb[0] == ggml_type_size(w->type) &&
            (x->type == GGML_TYPE_F32 || x->type == GGML_TYPE_F16) && x->nb[0] == ggml_type_size(x->type) &&
            w->ne[2] == 1 && w->ne[3] == 1 && x->ne[2] == 1 && x->ne[3] == 1 && dst->type == GGML_TYPE_F32 &&
-           dst->nb[0] == sizeof(float) && shape.rows >= kLeastRows && shape.columns >= kLeastRows && shape.depth >= 16;
+           dst->nb[0] == sizeof(float) && shape.rows >= kLeastRows && shape.columns >= kLeastRows && shape.depth >= kLeastDepth;
 }
 
 template <typename T> T * aligned(T * p) { return (T *) (((uintptr_t) p + 63) & ~(uintptr_t) 63); }
@@ -121,7 +122,7 @@ Finish finish_of(const Product & product, const Stretch & stretch, int64_t row, 
     }
     if (stretch.from + stretch.count == product.shape.depth) {
         finish.bias = epilogue.bias ? epilogue.bias + column : nullptr;
-        finish.gelu = epilogue.gelu;
+        finish.activation = epilogue.activation;
     }
     return finish;
 }
@@ -229,77 +230,164 @@ struct Functions {
 
 template <typename Kind> constexpr Functions kFunctions = {work_size<Kind>, compute<Kind>};
 
-const Functions & functions_for(const Shape & shape, const ggml_tensor * weights, const ggml_tensor * x) {
+// The products of floats. NULL: ggml's own code is better.
+const Functions * functions_for_floats(const Shape & shape, bool is_precise) {
+#ifdef SHRUTI_SHORTS
+    if (Shorts::takes(shape)) return &kFunctions<Shorts>;
+#elif defined(SHRUTI_BF16)
+    // Whole numbers of 16 bits are ten times as exact as bf16 numbers, which take a tenth less time.
+    if (is_precise) return Shorts::takes(shape) ? &kFunctions<Shorts> : nullptr;
+#endif
+    return &kFunctions<Floats>;
+}
+
+const Functions * functions_for(const Shape & shape, const ggml_tensor * node) {
+    const ggml_tensor * weights = node->src[0];
+    const ggml_tensor * x = node->src[1];
 #ifdef SHRUTI_BYTES
     if (Bytes::takes(shape, x) && ggml_is_quantized(weights->type))
-        return weights->type == GGML_TYPE_Q8_0 ? kFunctions<Bytes> : kFunctions<RoundedBytes>;
+        return weights->type == GGML_TYPE_Q8_0 ? &kFunctions<Bytes> : &kFunctions<RoundedBytes>;
 #elif !defined(SHRUTI_VNNI)
     if (FewBits<OfQ5_0>::takes(shape, x)) {
         switch (weights->type) {
-            case GGML_TYPE_Q5_0: return kFunctions<FewBits<OfQ5_0>>;
-            case GGML_TYPE_Q5_1: return kFunctions<FewBits<OfQ5_1>>;
-            case GGML_TYPE_Q4_0: return kFunctions<FewBits<OfQ4_0>>;
-            case GGML_TYPE_Q4_1: return kFunctions<FewBits<OfQ4_1>>;
-            case GGML_TYPE_Q4_K: return kFunctions<FewBits<OfQ4_K>>;
-            case GGML_TYPE_Q5_K: return kFunctions<FewBits<OfQ5_K>>;
+            case GGML_TYPE_Q5_0: return &kFunctions<FewBits<OfQ5_0>>;
+            case GGML_TYPE_Q5_1: return &kFunctions<FewBits<OfQ5_1>>;
+            case GGML_TYPE_Q4_0: return &kFunctions<FewBits<OfQ4_0>>;
+            case GGML_TYPE_Q4_1: return &kFunctions<FewBits<OfQ4_1>>;
+            case GGML_TYPE_Q4_K: return &kFunctions<FewBits<OfQ4_K>>;
+            case GGML_TYPE_Q5_K: return &kFunctions<FewBits<OfQ5_K>>;
             default: break;
         }
     }
 #endif
-#ifdef SHRUTI_SHORTS
-    if (Shorts::takes(shape)) return kFunctions<Shorts>;
+#ifdef SHRUTI_AMX
+    // Tiles of bf16 numbers are many times as fast.
+    return functions_for_floats(shape, false);
+#else
+    return functions_for_floats(shape, ggml_get_op_params_i32(node, 0) == GGML_PREC_F32);
 #endif
-    return kFunctions<Floats>;
+}
+
+// One pair of matrices of a product with several, such as the heads of attention, as a product of its own.
+struct Pair {
+    ggml_tensor weights, x, dst;
+    Pair(const ggml_tensor * node, int64_t i2, int64_t i3) : weights(*node->src[0]), x(*node->src[1]), dst(*node) {
+        const int64_t shared2 = x.ne[2] / weights.ne[2], shared3 = x.ne[3] / weights.ne[3];
+        take(weights, i2 / shared2, i3 / shared3);
+        take(x, i2, i3);
+        take(dst, i2, i3);
+        dst.src[0] = &weights;
+        dst.src[1] = &x;
+    }
+    Pair(const Pair &) = delete;
+
+   private:
+    static void take(ggml_tensor & t, int64_t i2, int64_t i3) {
+        t.data = (char *) t.data + i2 * t.nb[2] + i3 * t.nb[3];
+        t.ne[2] = t.ne[3] = 1;
+    }
+};
+
+// Several pairs of floats: scores of attention, which are exponentiated and need more bits than bf16 numbers have.
+bool has_pairs(const ggml_tensor * node) {
+    const ggml_tensor * x = node->src[1];
+    return node->op == GGML_OP_MUL_MAT && node->src[0]->type == GGML_TYPE_F32 && x->type == GGML_TYPE_F32 && x->ne[2] * x->ne[3] > 1 &&
+           node->src[0]->ne[2] > 0 && node->src[0]->ne[3] > 0;
+}
+
+bool products_of_pairs(const ggml_compute_params * params, const ggml_tensor * node) {
+    for (int64_t i3 = 0; i3 < node->ne[3]; i3++)
+        for (int64_t i2 = 0; i2 < node->ne[2]; i2++) {
+            Pair  pair(node, i2, i3);
+            Shape shape;
+            // The first pair decides for all of them, on all threads.
+            const Functions * functions = read_shape(&pair.dst, shape) ? functions_for_floats(shape, true) : nullptr;
+            if (!functions || !functions->compute(params, &pair.x, {shape, &pair.weights, &pair.dst, {}}, nullptr)) return false;
+            // The next one uses the same memory.
+            ggml_barrier(params->threadpool);
+        }
+    return true;
 }
 
 }  // namespace
 
 size_t product_work_size(int threads, const ggml_tensor * node) {
-    Shape shape;
-    return read_shape(node, shape) ? functions_for(shape, node->src[0], node->src[1]).work_size(threads, shape) : 0;
+    Shape             shape;
+    const Functions * functions = nullptr;
+    if (has_pairs(node)) {
+        const Pair first(node, 0, 0);
+        if (read_shape(&first.dst, shape)) functions = functions_for_floats(shape, true);
+    } else if (read_shape(node, shape)) {
+        functions = functions_for(shape, node);
+    }
+    return functions ? functions->work_size(threads, shape) : 0;
 }
 
 bool product(const ggml_compute_params * params, const ggml_tensor * node, ggml_tensor * dst, const Epilogue & epilogue) {
-    Shape shape;
-    return read_shape(node, shape) &&
-           functions_for(shape, node->src[0], node->src[1]).compute(params, node->src[1], {shape, node->src[0], dst, epilogue}, nullptr);
+    if (has_pairs(node)) return products_of_pairs(params, node);
+    Shape             shape;
+    const Functions * functions = read_shape(node, shape) ? functions_for(shape, node) : nullptr;
+    return functions && functions->compute(params, node->src[1], {shape, node->src[0], dst, epilogue}, nullptr);
 }
 
 namespace {
 
 bool is_plain(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && ggml_is_contiguous(t); }
 
-bool is_gelu(const ggml_tensor * t) { return t->op == GGML_OP_UNARY && ggml_get_unary_op(t) == GGML_UNARY_OP_GELU; }
+Activation activation_of(const ggml_tensor * t) {
+    if (t->op != GGML_OP_UNARY || !is_plain(t)) return Activation::kNone;
+    switch (ggml_get_unary_op(t)) {
+        case GGML_UNARY_OP_GELU: return Activation::kGelu;
+        case GGML_UNARY_OP_SILU: return Activation::kSilu;
+        case GGML_UNARY_OP_SIGMOID: return Activation::kSigmoid;
+        default: return Activation::kNone;
+    }
+}
 
-// A product with a bias and perhaps a matrix that is added or a GELU, as the nodes of a graph from `first` on compute it.
+// A product with what follows it: a bias, a matrix that is added, or an activation.
 struct Chain {
     ggml_tensor * node = nullptr;
     ggml_tensor * dst = nullptr;
     Epilogue      epilogue;
-    int           length = 0;  // nodes; 0: there is no such product
+    int           length = 0;  // nodes; 0: there is no product
 };
+
+// Whether the node at the place is a product with a number for each column that is added.
+bool has_bias(const ggml_cgraph * graph, int first) {
+    static const ggml_op  ops[] = {GGML_OP_MUL_MAT, GGML_OP_ADD};
+    ggml_tensor * const * nodes = graph->nodes + first;
+    if (!ggml_can_fuse(graph, first, ops, 2) || nodes[1]->src[0] != nodes[0] || !is_plain(nodes[1])) return false;
+    const ggml_tensor * bias = nodes[1]->src[1];
+    return is_plain(bias) && bias->ne[0] == nodes[0]->ne[0] && ggml_nelements(bias) == bias->ne[0];
+}
 
 Chain chain_at(const ggml_cgraph * graph, int first) {
     static const ggml_op with_add[] = {GGML_OP_MUL_MAT, GGML_OP_ADD, GGML_OP_ADD};
-    static const ggml_op with_gelu[] = {GGML_OP_MUL_MAT, GGML_OP_ADD, GGML_OP_UNARY};
-    if (!ggml_can_fuse(graph, first, with_add, 2)) return {};
+    static const ggml_op with_activation[] = {GGML_OP_MUL_MAT, GGML_OP_ADD, GGML_OP_UNARY};
+    static const ggml_op activated_alone[] = {GGML_OP_MUL_MAT, GGML_OP_UNARY};
+    if (first >= graph->n_nodes || graph->nodes[first]->op != GGML_OP_MUL_MAT) return {};
     ggml_tensor * const * nodes = graph->nodes + first;
-    const ggml_tensor *   bias = nodes[1]->src[1];
-    if (nodes[1]->src[0] != nodes[0] || !is_plain(bias) || bias->ne[0] != nodes[0]->ne[0] || ggml_nelements(bias) != bias->ne[0] ||
-        !is_plain(nodes[1]))
-        return {};
-    Chain chain = {nodes[0], nodes[1], {}, 2};
-    chain.epilogue.bias = (const float *) bias->data;
-    if (ggml_can_fuse(graph, first, with_add, 3) && nodes[2]->src[0] == nodes[1] && is_plain(nodes[2]->src[1]) &&
-        ggml_are_same_shape(nodes[2]->src[1], nodes[0]) && is_plain(nodes[2])) {
-        chain.epilogue.add = nodes[2]->src[1];
-    } else if (ggml_can_fuse(graph, first, with_gelu, 3) && is_gelu(nodes[2]) && is_plain(nodes[2])) {
-        chain.epilogue.gelu = true;
-    } else {
-        return chain;
+    Chain                 chain = {nodes[0], nodes[0], {}, 1};
+    const bool            is_biased = has_bias(graph, first);
+    if (is_biased) {
+        chain.epilogue.bias = (const float *) nodes[1]->src[1]->data;
+        chain.dst = nodes[1];
+        chain.length = 2;
+        if (ggml_can_fuse(graph, first, with_add, 3) && nodes[2]->src[0] == nodes[1] && is_plain(nodes[2]->src[1]) &&
+            ggml_are_same_shape(nodes[2]->src[1], nodes[0]) && is_plain(nodes[2])) {
+            chain.epilogue.add = nodes[2]->src[1];
+            chain.dst = nodes[2];
+            chain.length = 3;
+            return chain;
+        }
     }
-    chain.dst = nodes[2];
-    chain.length = 3;
+    const bool is_followed = is_biased ? ggml_can_fuse(graph, first, with_activation, 3) : ggml_can_fuse(graph, first, activated_alone, 2);
+    if (!is_followed) return chain;
+    ggml_tensor * next = nodes[chain.length];
+    chain.epilogue.activation = activation_of(next);
+    if (chain.epilogue.activation == Activation::kNone) return chain;
+    chain.dst = next;
+    chain.length++;
     return chain;
 }
 
@@ -307,19 +395,19 @@ Chain chain_at(const ggml_cgraph * graph, int first) {
 bool both_layers(const ggml_compute_params * params, const Chain & first, const Chain & second) {
     Shape shape, next;
     if (!read_shape(first.node, shape) || !read_shape(second.node, next) || !may_be_followed(shape)) return false;
-    const Functions & functions = functions_for(shape, first.node->src[0], first.node->src[1]);
-    if (&functions != &functions_for(next, second.node->src[0], second.node->src[1])) return false;
+    const Functions * functions = functions_for(shape, first.node);
+    if (!functions || functions != functions_for(next, second.node)) return false;
     const Product following = {next, second.node->src[0], second.dst, second.epilogue};
-    return functions.compute(params, first.node->src[1], {shape, first.node->src[0], first.dst, first.epilogue}, &following);
+    return functions->compute(params, first.node->src[1], {shape, first.node->src[0], first.dst, first.epilogue}, &following);
 }
 
 }  // namespace
 
 int fused_product(const ggml_compute_params * params, const ggml_cgraph * graph, int first) {
     const Chain chain = chain_at(graph, first);
-    if (chain.length == 0) return 0;
+    if (chain.length < 2 || has_pairs(chain.node)) return 0;
     const int last = first + chain.length - 1;
-    if (chain.epilogue.gelu && ggml_node_has_n_uses(graph, last, 1)) {
+    if (chain.epilogue.activation != Activation::kNone && ggml_node_has_n_uses(graph, last, 1)) {
         const Chain second = chain_at(graph, last + 1);
         if (second.length > 0 && second.node->src[1] == chain.dst && both_layers(params, chain, second)) return chain.length + second.length - 1;
     }
@@ -328,7 +416,7 @@ int fused_product(const ggml_compute_params * params, const ggml_cgraph * graph,
 
 bool gelu(const ggml_compute_params * params, ggml_tensor * dst) {
     const ggml_tensor * x = dst->src[0];
-    if (!is_gelu(dst) || !is_plain(x) || !is_plain(dst)) return false;
+    if (activation_of(dst) != Activation::kGelu || !is_plain(x)) return false;
     const int64_t count = ggml_nelements(x), part = ((count + params->nth - 1) / params->nth + kLanes - 1) / kLanes * kLanes;
     const int64_t last = std::min(count, part * (params->ith + 1));
     const float * from = (const float *) x->data;

@@ -15,11 +15,14 @@ extern bool is_fast;
 size_t cross_attention_work_size(int threads, const ggml_tensor * node);
 bool   cross_attention(const ggml_compute_params * params, ggml_tensor * dst);
 
-// What is added to a product before it is stored.
+// A function of each number of a result.
+enum class Activation { kNone, kGelu, kSilu, kSigmoid };
+
+// What is done with a product before it is stored.
 struct Epilogue {
     const float *       bias = nullptr;  // a number for each column
     const ggml_tensor * add = nullptr;   // of the product's shape; may share its memory
-    bool                gelu = false;
+    Activation          activation = Activation::kNone;
 };
 
 size_t product_work_size(int threads, const ggml_tensor * node);

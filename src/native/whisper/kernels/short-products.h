@@ -5,7 +5,7 @@
 #include "product-rows.h"
 #include "short-blocks.h"
 
-#ifdef SHRUTI_SHORTS
+#ifdef SHRUTI_SHORT_PRODUCTS
 
 namespace shruti {
 
