@@ -74,7 +74,8 @@ function valuesOf({ name, shape: sizes }: TdtTensor): Float32Array<ArrayBuffer> 
     return all;
   }
   if (name.endsWith("bias")) return all;
-  const scale = (SHARPNESS.get(name.replace(/^layers\.\d+\./, "")) ?? 1) / Math.sqrt(count / (sizes.at(-1) ?? 1));
+  const scale =
+    (SHARPNESS.get(name.replace(/^layers\.\d+\./, "")) ?? 1) / Math.sqrt(count / (sizes.at(-1) ?? 1));
   let from = (name.length * 7_919 + name.charCodeAt(7) * 104_729) % SLICE_VALUES;
   for (let n = 0; n < count; n++) {
     all[n] = (BLOCK[from] ?? 0) * scale;
