@@ -48,11 +48,20 @@ const show = async (id: string) =>
 /** Waits until a transcription has ended. Between attempts, time passes at once. */
 async function ended(id: string): Promise<Transcription> {
   await until(`${id} ends`, async () => {
-    const { finished_at, source } = await show(id);
-    if (source?.message !== undefined) testApp.clock.advance(60_000);
+    const { finished_at } = await show(id);
+    const waitMs = msToNextAttempt(id);
+    // Not while an attempt runs: the upload would expire under it.
+    if (waitMs > 0) testApp.clock.advance(waitMs);
     return finished_at !== null;
   });
   return show(id);
+}
+
+function msToNextAttempt(id: string): number {
+  const [fetch] = rows("SELECT next_attempt_at AS at FROM fetches WHERE transcription_id = ?", id) as {
+    at: number | null;
+  }[];
+  return (fetch?.at ?? 0) - testApp.clock.now();
 }
 
 const credit = () => testApp.app.services.credit.show(testApp.organization.id);
