@@ -93,7 +93,7 @@ test("partial, failed, cancelled and completed transcriptions are reported by we
     return events.filter(({ data }) => data.id === id);
   };
 
-  const long = concatenated(["04-en"], 12);
+  const long = concatenated(["04-en"], 24);
   const ofOneChunk = sampleBytes("01-en");
   const partial = await begin(long);
   await makeGap(server, partial);

@@ -148,6 +148,8 @@ async function upload(call: ToolCall, recording: Blob): Promise<string> {
 async function ended(call: ToolCall, begun: Transcription, seconds: number): Promise<Transcription> {
   const until = performance.now() + seconds * 1000;
   let found = begun;
+  // Clients may drop a notification that comes together with the answer, which the only other one may do.
+  await call.onProgress(found.progress ?? 0);
   for (let wait = 0.25; !isFinal(found.state); wait = Math.min(3, wait * 1.5)) {
     const left = (until - performance.now()) / 1000;
     if (left <= 0) break;
