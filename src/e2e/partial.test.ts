@@ -54,6 +54,9 @@ function hasGap(server: RunningServer, id: string): boolean {
   return new Set(failed).size < failed.length;
 }
 
+/** How often, and how many times, the next process is looked for before the server is asked again. */
+const [LOOK_EVERY_MS, MOST_LOOKS] = [5, 400];
+
 /** Kills the worker process during its chunks until a chunk of the transcription is a gap. */
 async function makeGap(server: RunningServer, id: string): Promise<void> {
   const killed = new Set<number>();
@@ -65,6 +68,9 @@ async function makeGap(server: RunningServer, id: string): Promise<void> {
     return Number(/\d+/.exec(loaded ?? "")?.[0]);
   };
   await until("a chunk is set aside", async () => {
+    // A short chunk is done soon after the next process has its model: that one is stopped as soon as it is there.
+    for (let looks = 0; killed.has(newest()) && !hasGap(server, id) && looks < MOST_LOOKS; looks++)
+      await Bun.sleep(LOOK_EVERY_MS);
     const pid = newest();
     if (killed.has(pid)) return hasGap(server, id);
     // The process is stopped first, so that it cannot finish its chunk before the check.
