@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { backendMark } from "../native/backend-files.ts";
 import { expectUtterances } from "./expect-utterances.ts";
-import { type Installation, install, until } from "./kit.ts";
+import { type Installation, install, setInConfig, until } from "./kit.ts";
 import { sampleBytes, utterancesIn } from "./samples.ts";
 
 /** A GPU backend that ends every process that loads it, as broken drivers do: half of a library with the mark of a whole one. */
@@ -30,18 +30,13 @@ async function findings(): Promise<{ check: string; ok: boolean; detail: string 
   return JSON.parse((await installation.command("doctor", "--json")).out);
 }
 
-function setDevice(device: string): void {
-  const text = readFileSync(installation.configPath, "utf8");
-  writeFileSync(installation.configPath, text.replace(/^#?device = ".*"$/m, `device = "${device}"`));
-}
-
 test.each([
   ["cpu", 0],
   ["auto", 1],
 ])(
   "with device = %s the processor does the work, and %d workers are lost to it",
   async (device, lost) => {
-    setDevice(device);
+    setInConfig(installation, "device", device);
     const server = await (await installation.serve()).ready();
     expectUtterances(
       await server.api().transcribe(sampleBytes("01-en"), { language: "en" }),
@@ -58,14 +53,14 @@ test.each([
 );
 
 test("a device that is named stops the start", async () => {
-  setDevice("vulkan");
+  setInConfig(installation, "device", "vulkan");
   const { code, err } = await installation.command("serve");
   expect(code).toBe(1);
   expect(err).toContain('engine.device = "vulkan": no vulkan device was found');
 }, 60_000);
 
 test("doctor names it", async () => {
-  setDevice("auto");
+  setInConfig(installation, "device", "auto");
   const wrong = (await findings()).filter(({ ok }) => !ok);
   expect(wrong).toMatchObject([{ check: "backend", detail: expect.stringContaining("a worker ended") }]);
 }, 60_000);

@@ -23,6 +23,7 @@ import {
   type RunningServer,
   reached,
   type Status,
+  setInConfig,
   until,
   uploaded,
 } from "./kit.ts";
@@ -39,12 +40,8 @@ let source: string;
 
 beforeAll(async () => {
   installation = await install();
-  const config = readFileSync(installation.configPath, "utf8");
-  expect(config).toMatch(/^#? ?word_timestamps = false$/m);
-  writeFileSync(
-    installation.configPath,
-    config.replace(/^#? ?word_timestamps = false$/m, "word_timestamps = true"),
-  );
+  expect(readFileSync(installation.configPath, "utf8")).toMatch(/^#? ?word_timestamps = false$/m);
+  setInConfig(installation, "word_timestamps", true);
   source = join(installation.folder, "tiny");
   cpSync(TINY_CTC, source, { recursive: true });
   const options = ["--features", "kaldi", "--licence", "ours"];

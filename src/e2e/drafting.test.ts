@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ApiClient } from "../testing/answers/api-client.ts";
 import { NATIVE_DIR } from "../testing/kits/native-files.ts";
@@ -10,6 +9,7 @@ import {
   type RunningServer,
   reached,
   type Status,
+  setInConfig,
   until,
   uploaded,
 } from "./kit.ts";
@@ -51,12 +51,7 @@ afterAll(async () => {
   await installation?.remove();
 }, 60_000);
 
-/** Sets the draft model of the config file. */
-function configure(id: string): void {
-  const config = readFileSync(installation.configPath, "utf8");
-  const line = `draft_model = ${JSON.stringify(id)}`;
-  writeFileSync(installation.configPath, config.replace(/^#? ?draft_model = .*$/m, line));
-}
+const configure = (id: string) => setInConfig(installation, "draft_model", id);
 
 const reloads = () => server.log().split('"msg":"the config was reloaded"').length - 1;
 async function reload(id: string): Promise<void> {

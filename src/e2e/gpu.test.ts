@@ -1,9 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, truncateSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type ErrorRate, sumErrors, wordErrors } from "../pipeline/wer.ts";
 import { expectUtterances } from "./expect-utterances.ts";
-import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
+import {
+  type Installation,
+  install,
+  type RunningServer,
+  reached,
+  setInConfig,
+  until,
+  uploaded,
+} from "./kit.ts";
 import { sampleBytes, utterancesIn } from "./samples.ts";
 
 /**
@@ -42,16 +50,9 @@ type GpuStatus = {
 let installation: Installation;
 const backend = () => join(installation.dataDir, "backends", `libggml-${DEVICE}.so`);
 
-function setInConfig(setting: "device" | "precision", value: string): void {
-  const text = readFileSync(installation.configPath, "utf8");
-  const changed = text.replace(new RegExp(`^#?${setting} = ".*"$`, "m"), `${setting} = "${value}"`);
-  expect(changed).toContain(`\n${setting} = "${value}"`);
-  writeFileSync(installation.configPath, changed);
-}
-
 async function started(device: string, precision = "fast"): Promise<RunningServer> {
-  setInConfig("device", device);
-  setInConfig("precision", precision);
+  setInConfig(installation, "device", device);
+  setInConfig(installation, "precision", precision);
   return (await installation.serve()).ready();
 }
 
@@ -201,7 +202,7 @@ describe.skipIf(LIBRARY === undefined)("on a GPU (needs SHRUTI_TEST_BACKEND)", (
       expect(server.log()).toContain("is not whole");
       expect(server.log()).toContain("no GPU can be used, the processor takes its place");
       expect(await server.stop()).toBe(0);
-      setInConfig("device", DEVICE);
+      setInConfig(installation, "device", DEVICE);
       const { code, err } = await installation.command("serve");
       expect(code).toBe(1);
       expect(err).toContain("is not whole");

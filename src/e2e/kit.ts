@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Transcription } from "../http/wire/schemas.ts";
@@ -83,6 +83,25 @@ const LOOK_EVERY_MS = 20;
  */
 const PAUSE_AFTER_LOOK = 3;
 const LONGEST_PAUSE_MS = 1_000;
+
+/**
+ * Changes a setting in the config file, whether its line is a comment or not.
+ *
+ * @throws Error when the file has no such line
+ */
+export function setInConfig(
+  { configPath }: Pick<Installation, "configPath">,
+  setting: string,
+  value: string | boolean,
+): void {
+  const config = readFileSync(configPath, "utf8");
+  const line = new RegExp(`^#? ?${setting} = .*$`, "m");
+  if (!line.test(config)) throw new Error(`the config has no line of ${setting}`);
+  writeFileSync(
+    configPath,
+    config.replace(line, () => `${setting} = ${JSON.stringify(value)}`),
+  );
+}
 
 /** Waits until a condition is true. @throws Error with `what` when it is still false after the time */
 export async function until(

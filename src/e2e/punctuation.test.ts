@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
 import type { ApiClient } from "../testing/answers/api-client.ts";
 import { writePunctuationModel } from "../testing/makers/punctuation-maker.ts";
 import { TINY_CTC, tinyRecordings } from "../testing/makers/tiny-ctc.ts";
-import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";
+import { type Installation, install, type RunningServer, reached, setInConfig, uploaded } from "./kit.ts";
 
 /** Tests a model of punctuation on the executable, beside the tiny CTC model, which writes none. */
 
@@ -16,11 +16,7 @@ let source: string;
 
 beforeAll(async () => {
   installation = await install();
-  const config = readFileSync(installation.configPath, "utf8");
-  writeFileSync(
-    installation.configPath,
-    config.replace(/^#? ?word_timestamps = false$/m, "word_timestamps = true"),
-  );
+  setInConfig(installation, "word_timestamps", true);
   const tiny = join(installation.folder, "tiny");
   cpSync(TINY_CTC, tiny, { recursive: true });
   const options = [

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
-import { type Installation, install } from "./kit.ts";
+import { type Installation, install, setInConfig } from "./kit.ts";
 import { utterancesIn } from "./samples.ts";
 import { joined, type Sound, sampleSound, silence, tone, wavOf, whiteNoise } from "./sounds.ts";
 
@@ -154,10 +154,7 @@ test(
   async () => {
     const fast = await transcribed("plain", SENTENCES);
     expect(config).toMatch(/^#? ?precision = "fast"$/m);
-    writeFileSync(
-      installation.configPath,
-      config.replace(/^#? ?precision = "fast"$/m, 'precision = "exact"'),
-    );
+    setInConfig(installation, "precision", "exact");
     const exact = await transcribed("plain", SENTENCES);
     writeFileSync(installation.configPath, config);
     expectOrder(exact, secondsOf(SENTENCES));

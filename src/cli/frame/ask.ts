@@ -29,7 +29,7 @@ export class NoAnswer extends Error {
 }
 
 /** A path of Linux has at most 4,096 bytes, and no other answer is longer. */
-export const MAX_ANSWER = 4_096;
+const MAX_ANSWER = 4_096;
 /** Answers that were typed before their questions. What is pasted beyond them is dropped. */
 const MAX_AHEAD = 100;
 const DEFAULT_COLUMNS = 80;

@@ -205,8 +205,7 @@ function purposeOf(entry: CatalogueEntry): string {
   return `${kind === "punctuation" ? "adds punctuation" : "distinguishes speakers"}: --kind ${kind}`;
 }
 
-/** Returns the size of an entry in megabytes, and a sign where that is rounded. */
-export function megabytes({ size }: CatalogueEntry): string {
+function megabytes({ size }: CatalogueEntry): string {
   return `${size.isRounded ? "≈ " : ""}${Math.round(size.bytes / 1e6)}`;
 }
 

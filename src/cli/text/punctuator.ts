@@ -24,14 +24,14 @@ export async function withPunctuator(
   const ending = cleanUpAtEnd();
   try {
     const local = { config, clock, trustsDataDir, environment: io.environment, note };
-    const punctuator = await openLocalPunctuator(local);
+    const { punctuator, close } = await openLocalPunctuator(local);
     try {
-      const { model } = punctuator;
-      if (!model)
+      if (!punctuator)
         throw new CommandError(
           "failed",
           "no model of punctuation is installed, or the config switches it off; see shruti models add --kind punctuation",
         );
+      const { model, punctuate } = punctuator;
       if (!model.languages.includes(language))
         throw new CommandError(
           "usage",
@@ -39,14 +39,14 @@ export async function withPunctuator(
         );
       await work(async (line) => {
         try {
-          return await punctuator.punctuate(line, language);
+          return await punctuate(line, language);
         } catch (error) {
           if (!(error instanceof EngineError)) throw error;
           throw new CommandError("failed", `the model of punctuation cannot be used: ${error.message}`);
         }
       });
     } finally {
-      await punctuator.close();
+      await close();
     }
   } finally {
     ending.stop();
