@@ -9,8 +9,12 @@ import { type Installation, install, until } from "./kit.ts";
 /** An installation that is the control plane of a fleet, with a messaging server and workers on this machine. */
 export type FleetInstallation = Installation & {
   nats: NatsServer;
-  /** Adds a worker with `shruti fleet add`. It is not started. */
-  addWorker(name: string): Promise<FleetMember>;
+  /**
+   * Adds a worker with `shruti fleet add`. It is not started.
+   *
+   * @param other runs instead of `shruti worker`; left out: as `FleetOptions.scripted` says
+   */
+  addWorker(name: string, other?: ScriptedProgram): Promise<FleetMember>;
   /** Returns the fleet as `shruti status` shows it. */
   fleet(): Promise<FleetNumbers>;
   /**
@@ -67,6 +71,9 @@ export type FleetMember = {
   exited(): Promise<number>;
 };
 
+/** A worker that waits instead of recognizing, and its program: this version's (`SCRIPTED_WORKER`), or that of another. */
+export type ScriptedProgram = { path: string; script: ScriptedWorker };
+
 export type FleetOptions = {
   environment?: Record<string, string>;
   /** Environment of the workers. */
@@ -81,7 +88,8 @@ export type FleetOptions = {
 };
 
 const WORKERS_WITHIN_MS = 120_000;
-const SCRIPTED_WORKER = join(import.meta.dir, "../testing/programs/scripted-fleet-worker.ts");
+/** From `src/`. */
+export const SCRIPTED_WORKER = "testing/programs/scripted-fleet-worker.ts";
 
 export async function installFleet(options: FleetOptions = {}): Promise<FleetInstallation> {
   const [natsPort = 0, audioPort = 0] = await freePorts(2);
@@ -116,11 +124,15 @@ export async function installFleet(options: FleetOptions = {}): Promise<FleetIns
     const status = readServerStatus(installation.dataDir);
     return status && Date.parse(status.updated_at) >= sinceMs ? status.fleet : undefined;
   };
+  const scripted = options.scripted && {
+    path: join(import.meta.dir, "..", SCRIPTED_WORKER),
+    script: options.scripted,
+  };
   return {
     ...installation,
     nats: running,
     links,
-    async addWorker(name) {
+    async addWorker(name, other = scripted) {
       const folder = join(installation.folder, name);
       await installation.output("fleet", "add", name, "--output", folder);
       const link = links && (await openPartition(natsPort));
@@ -129,8 +141,8 @@ export async function installFleet(options: FleetOptions = {}): Promise<FleetIns
         const config = join(folder, "shruti.toml");
         writeFileSync(config, readFileSync(config, "utf8").replace(nats, `tls://127.0.0.1:${link.port}`));
       }
-      const command = options.scripted
-        ? [process.execPath, SCRIPTED_WORKER, folder, JSON.stringify(options.scripted)]
+      const command = other
+        ? [process.execPath, other.path, folder, JSON.stringify(other.script)]
         : [executable, "worker", "--config", join(folder, "shruti.toml")];
       const program = { command, environment: options.workerEnvironment ?? {} };
       return memberOf({ name, folder, link }, program, (child) => workers.push(child));

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import { openLog } from "../lib/log.ts";
+import { type Changes, copyOfFleet, WORKER_WITHOUT_SKILLS } from "../testing/boxes/changed-program.ts";
 import { NATS_SERVER } from "../testing/boxes/nats-server.ts";
 import {
   executorOf,
@@ -15,7 +15,6 @@ import {
 } from "../testing/kits/fleet-chunks.ts";
 import type { ControlParts, FleetWorld, WorkerParts } from "../testing/kits/fleet-harness.ts";
 import { setUpFleet } from "../testing/kits/fleet-hooks.ts";
-import { readImportTable } from "../testing/rules/import-table.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 
 /**
@@ -25,20 +24,8 @@ import type { Fleet } from "./control/open-fleet.ts";
 
 const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
 const TIMEOUT_MS = 60_000;
-const SOURCE = join(import.meta.dir, "..");
 
 type Program = Required<Pick<ControlParts, "open">> & { openWorker: NonNullable<WorkerParts["open"]> };
-
-/** Returns a folder of the code and all that it may import, also through others. */
-function reachedBy(place: string): Set<string> {
-  const table = readImportTable(readFileSync(join(SOURCE, "README.md"), "utf8"));
-  const reached = new Set([place]);
-  for (const each of reached) {
-    const { mayImport = [] } = table.find((row) => row.place === each) ?? {};
-    for (const name of mayImport) reached.add(name.split("/")[0] ?? "");
-  }
-  return reached;
-}
 
 describeFleet("a fleet of several versions (needs nats-server)", () => {
   let world: FleetWorld;
@@ -55,32 +42,15 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
 
   /** Copies this program. The copy has this version of the protocol, and understands the one before it. */
   const programOf = (protocol: number) =>
-    changedProgram(`protocol-${protocol}`, "fleet/messages.ts", [
-      [/PROTOCOL = 1;/, `PROTOCOL = ${protocol};`],
-      [/OLDEST_PROTOCOL = 1;/, `OLDEST_PROTOCOL = ${protocol - 1};`],
-    ]);
+    changedProgram(`protocol-${protocol}`, {
+      "fleet/messages.ts": [
+        [/PROTOCOL = 1;/, `PROTOCOL = ${protocol};`],
+        [/OLDEST_PROTOCOL = 1;/, `OLDEST_PROTOCOL = ${protocol - 1};`],
+      ],
+    });
 
-  /** Copies this program. In a file of the copy, texts are others. */
-  async function changedProgram(
-    name: string,
-    file: string,
-    changes: readonly [from: RegExp, to: string][],
-  ): Promise<Program> {
-    const root = join(folder, name);
-    const copy = join(root, "src");
-    for (const part of reachedBy("fleet")) {
-      cpSync(join(SOURCE, part), join(copy, part), {
-        recursive: true,
-        filter: (path) => !/\.test\.ts$/.test(path),
-      });
-    }
-    symlinkSync(join(SOURCE, "../node_modules"), join(root, "node_modules"));
-    let text = readFileSync(join(copy, file), "utf8");
-    for (const [from, to] of changes) {
-      expect(text).toMatch(from);
-      text = text.replace(from, to);
-    }
-    writeFileSync(join(copy, file), text);
+  async function changedProgram(name: string, changes: Changes): Promise<Program> {
+    const copy = copyOfFleet(join(folder, name), changes);
     const control = (await import(join(copy, "fleet/control/open-fleet.ts"))) as {
       openFleet: Program["open"];
     };
@@ -193,10 +163,7 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
     async () => {
       const lines: string[] = [];
       const log = openLog("info", "json", (line) => void lines.push(line));
-      const without = await changedProgram("no-words", "fleet/worker/open-worker.ts", [
-        [/\.\.\.allFlags\(\(skill\) => order\[skill\] \?\? false\),/, ""],
-        [/order = given;/, "order = { drain: given.drain };"],
-      ]);
+      const without = await changedProgram("no-words", WORKER_WITHOUT_SKILLS);
       const fleet = control({ log });
       await worker("old", { open: without.openWorker });
       await working(fleet, 1);
@@ -233,10 +200,12 @@ describeFleet("a fleet of several versions (needs nats-server)", () => {
   test(
     "chunks that are to be translated wait until there is a worker that can, also beside one that knows of words",
     async () => {
-      const without = await changedProgram("no-translations", "fleet/worker/open-worker.ts", [
-        [/\.\.\.allFlags\(\(skill\) => order\[skill\] \?\? false\),/, "words: order.words ?? false,"],
-        [/order = given;/, "order = { drain: given.drain, words: given.words ?? false };"],
-      ]);
+      const without = await changedProgram("no-translations", {
+        "fleet/worker/open-worker.ts": [
+          [/\.\.\.allFlags\(\(skill\) => order\[skill\] \?\? false\),/, "words: order.words ?? false,"],
+          [/order = given;/, "order = { drain: given.drain, words: given.words ?? false };"],
+        ],
+      });
       const lines: string[] = [];
       const log = openLog("info", "json", (line) => void lines.push(line));
       const fleet = control({ log });
