@@ -88,7 +88,7 @@ export type FleetOptions = {
 };
 
 const WORKERS_WITHIN_MS = 120_000;
-/** From `src/`. */
+/** A path that begins in `src/`. */
 export const SCRIPTED_WORKER = "testing/programs/scripted-fleet-worker.ts";
 
 export async function installFleet(options: FleetOptions = {}): Promise<FleetInstallation> {

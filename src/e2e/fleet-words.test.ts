@@ -81,7 +81,7 @@ fleetTest(
     expect(plain.segments.length).toBeGreaterThan(0);
     expect(plain.text).not.toBe(wordsIn(SAMPLE));
 
-    // Nothing but the old worker is there: words wait, and a client that waits for them is told so in time.
+    // Only the old worker is there: the words wait, and a client that waits for its answer gets the code for that.
     const waiting = await begin("word");
     await until("the log says why", () => server.log().includes("chunks wait whose words are to have times"));
     await until("the status says why", async () => (await problem()) === PROBLEM);
