@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { languageOf } from "./languages.ts";
-import { adviseModels, leastMemory } from "./model-advice.ts";
+import { adviseModels, firstChoiceCost, leastMemory } from "./model-advice.ts";
 import { PUBLISHED_MODELS, SCHEDULED_LANGUAGES } from "./published-models.ts";
 
 const GB = 1e9;
@@ -49,6 +49,24 @@ describe("advice", () => {
     expect(adviseModels(["hi", "ta", "brx"], 1.2 * GB).install.map(({ name }) => name)).toEqual([
       "indicconformer-120m-int8",
     ]);
+  });
+
+  test.each([
+    ["fewer errors", [10, 1], [9.9, 1], "second"],
+    ["the same errors with half the size", [10, 2], [10, 1], "second"],
+    ["a tenth fewer errors for twice the size", [10, 1], [8.9, 2], "second"],
+    ["hardly fewer errors for twice the size", [10, 1], [9.9, 2], "first"],
+  ] as const)("as a first choice goes by errors and size: %s", (_, first, second, better) => {
+    const cost = ([rate, gigabytes]: readonly [number, number]) =>
+      firstChoiceCost({ errors: [], overallRate: rate, bytes: gigabytes * GB }, "hi") ?? 0;
+    expect(cost(second) < cost(first) ? "second" : "first").toBe(better);
+  });
+
+  test("as a first choice takes the language's own figure before that over all languages", () => {
+    const source = { from: "f", testSet: "t", date: "d" };
+    const model = { errors: [{ source, rates: { hi: 5 } }], overallRate: 20, bytes: GB };
+    expect(["hi", "ta"].map((code) => firstChoiceCost(model, code))).toEqual([5, 20]);
+    expect(firstChoiceCost({ errors: [], bytes: GB }, "hi")).toBeUndefined();
   });
 
   test("has no figure where none was found, and names languages that no model knows", () => {

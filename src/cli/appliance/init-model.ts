@@ -4,7 +4,7 @@ import { findConfigFile } from "../../config/find.ts";
 import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
 import { languageOf } from "../../domain/languages.ts";
-import { adviseModels } from "../../domain/model-advice.ts";
+import { adviseModels, firstChoiceCost } from "../../domain/model-advice.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { nearestName } from "../../lib/nearest.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
@@ -85,12 +85,12 @@ export async function modelsHere(config: Config, dataDir: string): Promise<Model
 /** Models of the catalogue that know English beside many other languages. No list of figures has them. */
 const FOR_ENGLISH = ["large-v3-turbo-q5_0", "large-v3-q5_0", "small-q5_1"];
 const MAX_OFFERS = 5;
-/** Comes after every place of a list. */
-const NO_PLACE = 100;
+/** The cost of a model without a figure: more than that of any with one. */
+const NO_COST = 1_000;
 
 /**
  * Lists the models of the catalogue that suit some languages, by what is published of them (`shruti models advise`). Those
- * that know the most of the languages come first.
+ * that know the most of the languages come first, and of these the best first choice (`firstChoiceCost`).
  *
  * @param memoryBytes what a model may need
  */
@@ -104,10 +104,10 @@ export function offersFor(
     ...advice.flatMap(({ candidates }) => candidates.map(({ model }) => model.name)),
     ...(languages.includes("en") ? FOR_ENGLISH : []),
   ]);
-  const placeOf = (name: string) =>
-    advice.reduce((sum, { candidates }) => {
-      const place = candidates.findIndex(({ model }) => model.name === name);
-      return sum + (place < 0 ? NO_PLACE : place);
+  const costOf = (name: string) =>
+    advice.reduce((sum, { language, candidates }) => {
+      const found = candidates.find(({ model }) => model.name === name);
+      return sum + ((found && firstChoiceCost(found.model, language)) ?? NO_COST);
     }, 0);
   const [first] = advice;
   return [...names]
@@ -117,10 +117,10 @@ export function offersFor(
     .map((entry) => ({
       entry,
       known: languages.filter((code) => knows(entry, code)).length,
-      place: placeOf(entry.name),
+      cost: costOf(entry.name),
       rate: first?.candidates.find(({ model }) => model.name === entry.name)?.rate,
     }))
-    .sort((a, b) => b.known - a.known || a.place - b.place)
+    .sort((a, b) => b.known - a.known || a.cost - b.cost)
     .slice(0, MAX_OFFERS)
     .map(({ entry, rate }) => ({ entry, ...(rate === undefined ? {} : { rate }) }));
 }
