@@ -81,9 +81,17 @@ export const FOLDER_FIELDS = {
     ["none", ...SIDECAR_KINDS],
     "Metadata in a small file beside each recording: a.wav.json or a.json beside a.wav; needs capabilities.metadata.",
   ),
-  sidecar_required: boolean(true, "A recording waits for its sidecar; false: it is taken without."),
+  metadata_csv: text(
+    "",
+    "Name of one CSV for all recordings of a folder, with a line for each and a column file that names it; needs capabilities.metadata.",
+    { pattern: /^([^/.][^/]*)?$/, example: "calls.csv" },
+  ),
+  sidecar_required: boolean(
+    true,
+    "A recording waits for its sidecar, or its line in metadata_csv; false: it is taken without.",
+  ),
   metadata_fields: list(
-    "Metadata that are taken from the sidecar, each as NAME=KEY; empty: all, by their own names.",
+    "Metadata that are taken from the sidecar or metadata_csv, each as NAME=KEY; empty: all, by their own names.",
     {
       pattern: /^[A-Za-z0-9_-]{1,40}=./,
       example: "agent=AgentId",

@@ -138,28 +138,28 @@ function groupsIn(
   });
 }
 
+/** What is beside a recording: the text of its sidecar, or the values of its line in a CSV of many. */
+export type Beside = string | readonly (readonly [name: string, value: string])[];
+
 /**
  * Returns the metadata of a recording.
  *
  * @param fileName without its folder
- * @param sidecarText the file beside it, as text without a byte order mark; null: there is none
+ * @param beside a text has no byte order mark; null: there is nothing
  * @returns a problem is a sentence without its end. It does not have the name, which may say who called: it is logged
  */
-export function metadataOf(
-  fileName: string,
-  sidecarText: string | null,
-  rule: FileMetadataRule,
-): FileMetadata {
+export function metadataOf(fileName: string, beside: Beside | null, rule: FileMetadataRule): FileMetadata {
   const { settings, read } = rule;
   const ofName = fileName.length > MAX_FILE_NAME_CHARACTERS ? undefined : read(fileName);
   if (!ofName) {
     const asked = settings.pattern ?? settings.expression;
     return { problem: `its name does not fit ${asked}` };
   }
-  const beside = sidecarText === null ? { values: [] } : readSidecar(fileName, sidecarText, settings);
-  if ("problem" in beside) return beside;
+  const found =
+    typeof beside === "string" ? readSidecar(fileName, beside, settings) : { values: beside ?? [] };
+  if ("problem" in found) return found;
   // Later ones replace earlier ones of the same name.
-  const metadata: Metadata = Object.fromEntries([...ofName, ...beside.values]);
+  const metadata: Metadata = Object.fromEntries([...ofName, ...chosen(found.values, settings)]);
   const fault = metadataFault(metadata);
   if (fault)
     return {
@@ -170,19 +170,21 @@ export function metadataOf(
 
 type Values = { values: [string, string][] } | { problem: string };
 
-function readSidecar(fileName: string, text: string, { sidecar, fields }: FileMetadataSettings): Values {
+/** Takes the values that `fields` names, under the names that they have there; without it all. */
+function chosen(values: Exclude<Beside, string>, { fields }: FileMetadataSettings): Exclude<Beside, string> {
+  if (!fields) return values;
+  const byKey = new Map(values);
+  return Object.entries(fields).flatMap(([name, key]): [string, string][] => {
+    const value = byKey.get(key);
+    return value === undefined ? [] : [[name, value]];
+  });
+}
+
+function readSidecar(fileName: string, text: string, { sidecar }: FileMetadataSettings): Values {
   if (sidecar === undefined) return { values: [] };
   if (text.length > MAX_SIDECAR_CHARACTERS)
     return { problem: `the ${sidecar} beside it has more than ${MAX_SIDECAR_CHARACTERS} characters` };
-  const found = sidecar === "json" ? readJson(text) : readCsv(fileName, text);
-  if ("problem" in found || !fields) return found;
-  const byKey = new Map(found.values);
-  return {
-    values: Object.entries(fields).flatMap(([name, key]): [string, string][] => {
-      const value = byKey.get(key);
-      return value === undefined ? [] : [[name, value]];
-    }),
-  };
+  return sidecar === "json" ? readJson(text) : readCsv(fileName, text);
 }
 
 /** Numbers of calls and callers may have more digits than a number in memory, so they stay texts. */
@@ -207,8 +209,8 @@ function readJson(text: string): Values {
   };
 }
 
-/** What divides the line of names most often divides all lines: a value may have the other characters. */
-function delimiterOf(text: string): string {
+/** What divides a CSV: what divides the line of names most often divides all lines: a value may have the other characters. */
+export function delimiterOf(text: string): string {
   const [names = ""] = text.replace(/^[\uFEFF\r\n]+/, "").split(/[\r\n]/, 1);
   const counted = [",", ";", "\t"].map((each) => ({ each, count: names.split(each).length }));
   return counted.reduce((most, next) => (next.count > most.count ? next : most)).each;
@@ -223,20 +225,38 @@ function readCsv(fileName: string, text: string): Values {
   try {
     rows = parse(text, { bom: true, delimiter, skip_empty_lines: true, trim: true });
   } catch (error) {
-    return { problem: `the CSV beside it cannot be read: ${(error as Error).message}` };
+    return { problem: `the CSV beside it cannot be read: ${csvFault(error)}` };
   }
   const [names = [], ...lines] = rows;
-  const at = names.findIndex((name) => FILE_COLUMNS.includes(name.toLowerCase()));
+  const at = fileColumnOf(names);
   const own = at < 0 ? lines : lines.filter((line) => line[at] === fileName);
   const [line] = own;
   if (!line || own.length > 1) {
     const which = at < 0 ? "below the names" : "with its name";
     return { problem: `the CSV beside it has ${own.length} lines ${which}; it needs one` };
   }
-  return {
-    values: names.flatMap((name, column): [string, string][] => {
-      const value = line[column] ?? "";
-      return column === at || value === "" ? [] : [[name, value]];
-    }),
-  };
+  return { values: valuesOfLine(names, at, line) };
+}
+
+/** Says why a CSV cannot be read, without the values that it has there. */
+export const csvFault = (error: unknown): string => (error as Error).message.replace(/,? value is .*$/s, "");
+
+/** Returns the column of a CSV that names the recording of a line; -1: none does. */
+export const fileColumnOf = (names: readonly string[]): number =>
+  names.findIndex((name) => FILE_COLUMNS.includes(name.toLowerCase()));
+
+/**
+ * Returns what a line of a CSV says, by the names of its columns. An empty value says nothing.
+ *
+ * @param fileColumn as `fileColumnOf` returns it
+ */
+export function valuesOfLine(
+  names: readonly string[],
+  fileColumn: number,
+  line: readonly string[],
+): [name: string, value: string][] {
+  return names.flatMap((name, column): [string, string][] => {
+    const value = line[column] ?? "";
+    return column === fileColumn || value === "" ? [] : [[name, value]];
+  });
 }

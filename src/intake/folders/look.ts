@@ -6,8 +6,9 @@ import { nextTurn } from "../../lib/in-slices.ts";
 import { reasonOf } from "../../lib/system-error.ts";
 import { isMissing, isThere } from "./places.ts";
 import { takesName } from "./rules.ts";
-import { findSidecar } from "./sidecar.ts";
+import { type FoundBeside, findBeside, hasBeside } from "./sidecar.ts";
 import { factsOf, isReadableFile } from "./source.ts";
+import { FileFailure } from "./step.ts";
 
 /** A file that is complete and was not taken yet. */
 export type ReadyFile = { name: string; bytes: number; changedUs: number };
@@ -74,15 +75,26 @@ export function createLooks(nowMs: () => number = () => performance.now()) {
   ): Promise<"complete" | "resting" | "without sidecar"> {
     const path = join(folder, file.name);
     if (settings.complete === "marker" && !(await isThere(`${path}.done`))) return "resting";
-    const sidecar = settings.sidecar === "none" ? undefined : await findSidecar(folder, file.name, settings);
-    if (sidecar === undefined && settings.sidecar !== "none" && settings.sidecar_required)
-      return "without sidecar";
+    const beside = hasBeside(settings) ? await besideOf(folder, file.name, settings) : undefined;
+    if (beside === "unfinished") return "resting";
+    if (beside === undefined && hasBeside(settings) && settings.sidecar_required) return "without sidecar";
+    const sidecar = beside && "sidecar" in beside ? beside.sidecar : undefined;
     if (settings.complete === "marker") return "complete";
     const rested = restedMs(file.name, file);
     if (file.bytes === 0) return rested >= EMPTY_REST_MS ? "complete" : "resting";
     if (settings.complete === "rename") return "complete";
     const least = Math.min(rested, sidecar === undefined ? rested : await sidecarRestedMs(folder, sidecar));
     return least >= settings.rest_seconds * 1000 ? "complete" : "resting";
+  }
+
+  /** A line that cannot be read counts as there: the failure comes when the recording is taken. */
+  async function besideOf(folder: string, name: string, settings: FolderSettings): Promise<FoundBeside> {
+    try {
+      return await findBeside(folder, name, settings);
+    } catch (error) {
+      if (error instanceof FileFailure) return { values: [] };
+      throw error;
+    }
   }
 
   /** Anything but a regular file counts as complete: the failure comes when it is read. */

@@ -11,7 +11,7 @@ import { dataDirOf } from "../../services/data-dir.ts";
 import type { Store } from "../../store/database.ts";
 import { findOrganization } from "../../store/organizations.ts";
 import { findProject, listProjects, type ProjectRow } from "../../store/projects.ts";
-import { fieldOf, givesMetadata, metadataRuleOf } from "./sidecar.ts";
+import { fieldOf, givesMetadata, hasBeside, metadataRuleOf } from "./sidecar.ts";
 
 /** What the settings of a watched folder mean. */
 
@@ -29,13 +29,14 @@ const isFormat = (extension: string) => (FORMATS as readonly string[]).includes(
  * @param name path of the file below the folder
  */
 export function takesName(
-  { pattern, sidecar }: Pick<FolderSettings, "pattern" | "sidecar">,
+  { pattern, sidecar, metadata_csv }: Pick<FolderSettings, "pattern" | "sidecar" | "metadata_csv">,
   name: string,
 ): boolean {
   const base = basename(name);
   const extension = extname(base).slice(1).toLowerCase();
   // Results may lie beside the recordings, and a pattern such as `*` would take them.
   if (TEMPORARY.test(base) || extension === sidecar || isFormat(extension)) return false;
+  if (base === metadata_csv) return false;
   if (pattern === "") return isRecordingExtension(extension);
   return new Bun.Glob(pattern).match(pattern.includes("/") ? name : base);
 }
@@ -124,13 +125,13 @@ function problemsOfMetadata(settings: FolderSettings, { capabilities }: Config):
   const problems: [isWrong: boolean, sentence: string][] = [
     [
       givesMetadata(settings) && !capabilities.metadata,
-      "metadata_pattern, metadata_expression and sidecar need capabilities.metadata = true",
+      "metadata_pattern, metadata_expression, sidecar and metadata_csv need capabilities.metadata = true",
     ],
     [
       metadata_pattern !== "" && metadata_expression !== "",
       "metadata_pattern and metadata_expression exclude each other",
     ],
-    [metadata_fields.length > 0 && sidecar === "none", "metadata_fields needs sidecar"],
+    [metadata_fields.length > 0 && !hasBeside(settings), "metadata_fields needs sidecar or metadata_csv"],
     [twice !== undefined, `metadata_fields has the name ${twice} twice`],
     [
       sidecar === "json" && settings.formats.includes("json") && areMixed,

@@ -9,13 +9,14 @@ import {
 import type { Metadata } from "../../domain/metadata.ts";
 import { decodeText, TextEncodingError } from "../../lib/text-encoding.ts";
 import type { WatchedFileRow } from "../../store/watched-files.ts";
+import { type CsvLine, findLine } from "./metadata-csv.ts";
 import { isMissing, isThere, moveFile, removeDurably } from "./places.ts";
 import { factsOf, openSource, type Source, SourceChanged } from "./source.ts";
 import { FileFailure, Waiting } from "./step.ts";
 
 /**
- * Metadata of the files of a watched folder: from their names, and from a sidecar, a small file beside each. No sentence has a
- * file's name, because the log has them all: a name may say who called.
+ * Metadata of the files of a watched folder: from their names, and from a sidecar, a small file beside each, or else from a line
+ * of one CSV for many. No sentence has a file's name, because the log has them all: a name may say who called.
  */
 
 const rules = new WeakMap<FolderSettings, ReturnType<typeof fileMetadataRule>>();
@@ -41,9 +42,13 @@ export function fieldOf(text: string): [name: string, key: string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
+/** Reports whether files beside the recordings of a watched folder have metadata. */
+export const hasBeside = ({ sidecar, metadata_csv }: FolderSettings): boolean =>
+  sidecar !== "none" || metadata_csv !== "";
+
 /** Reports whether metadata of a watched folder's files are asked for. */
 export const givesMetadata = (settings: FolderSettings): boolean =>
-  settings.metadata_pattern !== "" || settings.metadata_expression !== "" || settings.sidecar !== "none";
+  settings.metadata_pattern !== "" || settings.metadata_expression !== "" || hasBeside(settings);
 
 /**
  * Lists the names that the sidecar of a recording can have, best first: `a.wav.json`, which belongs to no other recording, then
@@ -51,20 +56,44 @@ export const givesMetadata = (settings: FolderSettings): boolean =>
  *
  * @param name path of the recording, whole or below the folder
  */
-export function sidecarNames(name: string, { sidecar }: Pick<FolderSettings, "sidecar">): string[] {
+export function sidecarNames(
+  name: string,
+  { sidecar, metadata_csv }: Pick<FolderSettings, "sidecar" | "metadata_csv">,
+): string[] {
   if (sidecar === "none") return [];
   const stem = basename(name, extname(name));
-  return [`${name}.${sidecar}`, join(dirname(name), `${stem}.${sidecar}`)];
+  const names = [`${name}.${sidecar}`, join(dirname(name), `${stem}.${sidecar}`)];
+  // The one for all recordings of the folder does not belong to one of them.
+  return names.filter((each) => basename(each) !== metadata_csv);
 }
 
 /** Finds the sidecar of a recording. @returns its name, in the form of the recording's; undefined: none is there */
 export async function findSidecar(
   folder: string,
   name: string,
-  settings: Pick<FolderSettings, "sidecar">,
+  settings: Pick<FolderSettings, "sidecar" | "metadata_csv">,
 ): Promise<string | undefined> {
   for (const each of sidecarNames(name, settings)) if (await isThere(join(folder, each))) return each;
   return undefined;
+}
+
+/** What a watched folder has for a recording beside it: its sidecar, or what `findLine` returns. */
+export type FoundBeside = { sidecar: string } | CsvLine;
+
+/**
+ * Finds what is beside a recording. Its own sidecar goes before a line of a file for many.
+ *
+ * @param folder absolute path of the watched folder
+ * @param name path of the recording below it
+ * @throws as `findLine`
+ */
+export async function findBeside(
+  folder: string,
+  name: string,
+  settings: FolderSettings,
+): Promise<FoundBeside> {
+  const sidecar = await findSidecar(folder, name, settings);
+  return sidecar === undefined ? findLine(folder, name, settings) : { sidecar };
 }
 
 /**
@@ -76,18 +105,19 @@ export async function readMetadata(row: WatchedFileRow, settings: FolderSettings
   if (!givesMetadata(settings)) return {};
   const checked = metadataRuleOf(settings);
   if ("problem" in checked) throw new Waiting(`metadata_${checked.problem}`);
-  const sidecar = await findSidecar(row.folder, row.name, settings);
-  if (sidecar === undefined && settings.sidecar !== "none" && settings.sidecar_required)
-    await requireRecording(row);
-  const text = sidecar === undefined ? null : await readSidecar(row.folder, sidecar);
-  const read = metadataOf(basename(row.name), text, checked.rule);
+  const found = await findBeside(row.folder, row.name, settings);
+  if (found === "unfinished") throw new Waiting("its line of metadata is being written");
+  if (found === undefined && hasBeside(settings) && settings.sidecar_required) await requireRecording(row);
+  const beside = found && ("values" in found ? found.values : await readSidecar(row.folder, found.sidecar));
+  const read = metadataOf(basename(row.name), beside ?? null, checked.rule);
   if ("problem" in read) throw new FileFailure(`${inSentence(read.problem)}.`);
   return read.metadata;
 }
 
 /** Without its sidecar a file waits, unless it is gone itself: then both were removed after the recording was read. */
 async function requireRecording({ folder, name }: WatchedFileRow): Promise<never> {
-  if (await isThere(join(folder, name))) throw new Waiting("its sidecar is not there");
+  if (await isThere(join(folder, name)))
+    throw new Waiting("its sidecar, or its line of metadata, is not there");
   throw new FileFailure("It and its sidecar were removed before it was transcribed.");
 }
 
@@ -127,9 +157,9 @@ export async function moveSidecar(from: string, to: string | null, settings: Fol
   const sidecar = await findSidecar("", from, settings);
   // A link stays where it is: to another disk, what it leads to would be copied.
   if (sidecar === undefined || !(await factsOf(sidecar))) return;
-  const [full = "", short = ""] = sidecarNames(to, settings);
-  const isFull = sidecar === sidecarNames(from, settings)[0];
-  for (const name of isFull ? [full, short] : [short, full]) if (await moveFile(sidecar, name)) return;
+  const isFull = sidecar.startsWith(`${from}.`);
+  const names = sidecarNames(to, settings);
+  for (const name of isFull ? names : names.toReversed()) if (await moveFile(sidecar, name)) return;
   throw new Error(`all names for the sidecar in ${dirname(to)} are taken`);
 }
 
