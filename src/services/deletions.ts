@@ -53,8 +53,15 @@ export function removeContent(tx: Store, row: TranscriptionRow): void {
 
 function markRecordingDeleted(tx: Store, uploadId: string, nowMs: number): DeletionReceipt["recording"] {
   const upload = findUpload(tx, uploadId);
+  if (upload) rejectUnfinished(tx, upload, nowMs);
   if (!upload || !markAudioDeleted(tx, uploadId, nowMs)) return null;
   return { upload_id: uploadId, sha256: upload.storedSha256 ?? upload.sha256, bytes: upload.bytes };
+}
+
+/** Rejects an upload that takes bytes or is verified: no more of them are stored. */
+function rejectUnfinished(tx: Store, { id, state }: UploadRow, nowMs: number): void {
+  const rejection = { errorCode: "upload_rejected", errorMessage: "The upload was deleted." } as const;
+  moveUpload(tx, id, state === "allocated" ? "expire" : "reject", nowMs, { finishedAt: nowMs, ...rejection });
 }
 
 /**
@@ -69,9 +76,6 @@ export function deleteUploadRecording(tx: Store, upload: UploadRow, { receipts, 
   if (isUploadInUse(tx, id)) {
     throw new AppError("conflict", { message: `An unfinished transcription uses ${id}; cancel it first.` });
   }
-  const rejection = { errorCode: "upload_rejected", errorMessage: "The upload was deleted." } as const;
-  const trigger = upload.state === "allocated" ? "expire" : "reject";
-  moveUpload(tx, id, trigger, nowMs, { finishedAt: nowMs, ...rejection });
   const recording = markRecordingDeleted(tx, id, nowMs);
   if (!recording) return false;
   const deleted = { kind: "upload", id, organization_id: organizationId } as const;

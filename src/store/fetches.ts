@@ -1,4 +1,4 @@
-import { and, asc, count, eq, isNotNull, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, type SQL, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { isDue } from "./due.ts";
 import { prepared } from "./prepared.ts";
@@ -33,11 +33,37 @@ export function findFetchOfUpload(store: Store, uploadId: string): FetchRow | un
   return store.select().from(fetches).where(eq(fetches.uploadId, uploadId)).limit(1).get();
 }
 
-/** Changes a fetch that has not ended. Returns false when it has. */
+/** When a fetch is due that is not wanted any more: before all others. */
+const UNWANTED_AT = 0;
+
+/** Changes a fetch that has not ended and is wanted. Returns false when there is none. */
 export function updateFetch(tx: Store, transcriptionId: string, change: FetchChange): boolean {
-  const isOpen = and(eq(fetches.transcriptionId, transcriptionId), isNotNull(fetches.nextAttemptAt));
-  const changed = tx.update(fetches).set(change).where(isOpen).returning({ id: fetches.transcriptionId });
+  const isWanted = and(eq(fetches.transcriptionId, transcriptionId), gt(fetches.nextAttemptAt, UNWANTED_AT));
+  const changed = tx.update(fetches).set(change).where(isWanted).returning({ id: fetches.transcriptionId });
   return changed.all().length > 0;
+}
+
+/**
+ * Marks a fetch whose transcription has ended, so that its end does not wait until the next attempt is due. Does nothing to one
+ * that has ended.
+ */
+export function markFetchUnwanted(tx: Store, transcriptionId: string): void {
+  tx.update(fetches)
+    .set({ nextAttemptAt: UNWANTED_AT })
+    .where(and(eq(fetches.transcriptionId, transcriptionId), sql`next_attempt_at IS NOT NULL`))
+    .run();
+}
+
+/** Lists fetches that are marked so. Returns the identifiers of their transcriptions. */
+export function listUnwantedFetches(store: Store, limit: number): string[] {
+  const isUnwanted = and(sql`next_attempt_at IS NOT NULL`, eq(fetches.nextAttemptAt, UNWANTED_AT));
+  const rows = store
+    .select({ id: fetches.transcriptionId })
+    .from(fetches)
+    .where(isUnwanted)
+    .limit(limit)
+    .all();
+  return rows.map(({ id }) => id);
 }
 
 /** Ends a fetch: its whole address is forgotten. */
@@ -59,12 +85,20 @@ export function countOpenFetches(store: Store): number {
   return row?.count ?? 0;
 }
 
+/** The condition that the next attempt of a wanted fetch is due. Its first part is that of the index. */
+const isAttemptDue = (nowMs: number): SQL | undefined =>
+  and(
+    sql`next_attempt_at IS NOT NULL`,
+    gt(fetches.nextAttemptAt, UNWANTED_AT),
+    isDue(fetches.nextAttemptAt, nowMs),
+  );
+
 /** Lists the organizations with fetches that are due. */
 export function organizationsWithFetches(store: Store, nowMs: number): string[] {
   return store
     .selectDistinct({ id: fetches.organizationId })
     .from(fetches)
-    .where(and(sql`next_attempt_at IS NOT NULL`, isDue(fetches.nextAttemptAt, nowMs)))
+    .where(isAttemptDue(nowMs))
     .all()
     .map(({ id }) => id);
 }
@@ -79,13 +113,7 @@ export function listDueFetches(
   return store
     .select()
     .from(fetches)
-    .where(
-      and(
-        sql`next_attempt_at IS NOT NULL`,
-        eq(fetches.organizationId, organizationId),
-        isDue(fetches.nextAttemptAt, nowMs),
-      ),
-    )
+    .where(and(eq(fetches.organizationId, organizationId), isAttemptDue(nowMs)))
     .orderBy(asc(fetches.nextAttemptAt))
     .limit(limit)
     .all();

@@ -16,7 +16,7 @@ const MAX_ATTEMPTS = 8;
 /** Waits after them, seconds; about three hours in all. */
 const WAITS_SECONDS = [2, 10, 30, 120, 600, 1800, 7200];
 /** A wait for this server's own disk, places or limits. It is not counted: the upload's expiry ends it. */
-const OWN_WAIT_MS = 30_000;
+export const OWN_WAIT_MS = 30_000;
 
 export type AttemptDeps = {
   database: Database;
@@ -43,7 +43,7 @@ export async function attemptFetch(
   signal: AbortSignal,
   isStopping: () => boolean,
 ): Promise<void> {
-  const { database, uploads } = deps;
+  const { database } = deps;
   const found = findFetchAndUpload(database.store, id);
   if (!found) return;
   const { upload } = found;
@@ -59,9 +59,21 @@ export async function attemptFetch(
       if (!signal.aborted) return putOff(deps, found, error, hasProgress);
     }
   }
-  // A cancelled transcription leaves an upload for which nothing waits.
-  if (isOpen && !isUploadInUse(database.store, upload.id))
-    await uploads.refuseFetched(upload, "The transcription was cancelled.", false);
+  if (isOpen && !isUploadInUse(database.store, upload.id)) return endUnwanted(deps, id);
+  await gatedTransaction(database, (tx) => endFetch(tx, id));
+}
+
+/**
+ * Ends a fetch whose transcription has ended: its upload, for which nothing waits, is rejected, and the bytes are removed.
+ *
+ * @throws what the store throws
+ */
+export async function endUnwanted(
+  { database, uploads }: Pick<AttemptDeps, "database"> & { uploads: Pick<UploadService, "refuseFetched"> },
+  id: string,
+): Promise<void> {
+  const found = findFetchAndUpload(database.store, id);
+  if (found) await uploads.refuseFetched(found.upload, "The transcription was cancelled.", false);
   await gatedTransaction(database, (tx) => endFetch(tx, id));
 }
 

@@ -7,7 +7,7 @@ import { drop, FetchFailure, type OpenedFile, type OpenFile, openFile } from "./
 
 export type FetchingUploads = Pick<
   UploadService,
-  "announceBytes" | "receive" | "storedBytes" | "verifyFetched" | "maxBytes"
+  "announceBytes" | "receive" | "requireDisk" | "storedBytes" | "verifyFetched" | "maxBytes"
 >;
 
 /** What an attempt finds out about a file. It is stored before the file's bytes are. */
@@ -59,10 +59,13 @@ async function receiveRest(
   const { validator, totalBytes, attempts } = fetch;
   const canContinue = stored > 0 && validator !== null && totalBytes !== null && stored < totalBytes;
   const from = canContinue ? { from: { position: stored, validator, totalBytes } } : {};
+  await uploads.requireDisk(0);
   const file = await openFile(guarded, { ...address, ...from, attempts, signal, nowMs });
   const { host } = address.url;
   try {
     requireSize(file, uploads.maxBytes(), host);
+    // What is there already is continued or replaced.
+    await uploads.requireDisk(Math.max(0, (file.totalBytes ?? 0) - stored));
     // Without a length, the file may have as many bytes as an upload may have. Its end says how many there are.
     const isKnown = file.totalBytes !== undefined;
     await uploads.announceBytes(upload, { bytes: file.totalBytes ?? uploads.maxBytes(), isKnown });

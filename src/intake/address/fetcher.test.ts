@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Transcription, TranscriptionCreate } from "../../http/wire/schemas.ts";
+import { freeBytesOf } from "../../lib/disk-space.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
 import { fileAnswer, type HostAnswer, startFileHost } from "../../testing/kits/file-host.ts";
 import { openTestApp, type TestApp } from "../../testing/kits/open-test-app.ts";
@@ -26,6 +27,8 @@ afterAll(async () => {
 beforeEach(() => {
   for (const path of Object.keys(answers)) delete answers[path];
   files.requests.length = 0;
+  // Identifiers sort by time: an upload of an earlier test would be the newest one otherwise.
+  testApp.clock.advance(1);
 });
 
 function intake() {
@@ -64,6 +67,7 @@ function msToNextAttempt(id: string): number {
   return (fetch?.at ?? 0) - testApp.clock.now();
 }
 
+const cancel = (id: string) => testApp.as(testApp.key)(`/v1/transcriptions/${id}/cancel`, { method: "POST" });
 const credit = () => testApp.app.services.credit.show(testApp.organization.id);
 const rows = (sql: string, ...values: string[]) => testApp.app.database.sqlite.query(sql).all(...values);
 const noLeaks = () => expect(testApp.app.services.credit.audit().problems).toEqual([]);
@@ -361,9 +365,8 @@ test("metrics count attempts, bytes and failures by reason, and what runs and wa
   const ids = [];
   for (const path of ["/slow.wav", "/busy.wav"]) ids.push((await start(files.url(path))).body.id);
   await reach({ shruti_fetches_running: 1, shruti_fetches_waiting: 1 });
-  for (const id of ids) await testApp.as(testApp.key)(`/v1/transcriptions/${id}/cancel`, { method: "POST" });
-  // One that waits ends when its next attempt is due.
-  testApp.clock.advance(60_000);
+  for (const id of ids) await cancel(id);
+  // Also the one whose next attempt is not due yet.
   await reach({ shruti_fetches_running: 0, shruti_fetches_waiting: 0 });
 });
 
@@ -372,8 +375,7 @@ test("cancelled and deleted while it is fetched: the connection ends, and no byt
   answers["/slow.wav"] = part(20_000, "hold", gone.resolve);
   const { body } = await start(files.url("/slow.wav"));
   await until("it is asked for", () => files.requests.length === 1);
-  const post = { method: "POST" };
-  await testApp.as(testApp.key)(`/v1/transcriptions/${body.id}/cancel`, post);
+  await cancel(body.id);
   await gone.promise;
   const [upload] = rows("SELECT upload_id AS id FROM transcriptions WHERE id = ?", body.id) as {
     id: string;
@@ -391,16 +393,170 @@ test("one organization's slow fetches do not keep another's waiting", async () =
   answers["/held.wav"] = part(1, "hold");
   const waiting = await Promise.all(Array.from({ length: 12 }, () => start(files.url("/held.wav"))));
   await until("some are asked for", () => files.requests.length >= 6);
-  const other = testApp.accounts.createOrganization({ name: "Other" });
-  testApp.app.services.credit.grant({ organizationId: other.id, amountPaise: 1000 });
-  const key = testApp.makeKey(testApp.accounts.createProject({ organizationId: other.id, name: "p" }).id);
   answers["/mine.wav"] = fileAnswer(recording);
-  const { body } = await start(files.url("/mine.wav"), {}, key);
+  const { body } = await start(files.url("/mine.wav"), {}, keyOfAnother(testApp, "Other"));
   const find = () => testApp.app.services.transcriptions.find(body.id);
   await until("the other's ends", () => find()?.state === "completed");
   expect(files.requests.length).toBe(7);
-  for (const { body } of waiting)
-    await testApp.as(testApp.key)(`/v1/transcriptions/${body.id}/cancel`, { method: "POST" });
+  for (const { body } of waiting) await cancel(body.id);
+});
+
+/** Starts a fetch with a key of another test app. */
+async function accepted(app: TestApp, path: string, key: string): Promise<string> {
+  const body = JSON.stringify({ audio: { source_url: files.url(path) }, language: "hi" });
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body };
+  const response = await app.as(key)("/v1/transcriptions", init);
+  if (response.status !== 202) throw new Error(await response.text());
+  return ((await response.json()) as Transcription).id;
+}
+
+/** Makes a key of a new organization with some credit. */
+function keyOfAnother({ accounts, app, makeKey }: TestApp, name: string): string {
+  const { id } = accounts.createOrganization({ name });
+  app.services.credit.grant({ organizationId: id, amountPaise: 1000 });
+  return makeKey(accounts.createProject({ organizationId: id, name: "p" }).id);
+}
+
+test("a thousand fetches of one organization wait, and one of another begins before any other of them", async () => {
+  const own = await openTestApp({
+    config: { intake: intake(), limits: { max_queued: 0, max_open_uploads: 0 } },
+  });
+  try {
+    answers["/held.wav"] = part(1, "hold");
+    answers["/mine.wav"] = fileAnswer(recording);
+    const other = keyOfAnother(own, "Other");
+    // Nothing here is about what survives a power cut, and thousands of commits would wait for the disk.
+    own.app.database.sqlite.run("PRAGMA synchronous = OFF");
+    const held: string[] = [];
+    while (held.length < 1000)
+      held.push(
+        ...(await Promise.all(Array.from({ length: 50 }, () => accepted(own, "/held.wav", own.key)))),
+      );
+    const { max_fetches } = own.config.intake;
+    await until("its places are taken", () => files.requests.length === max_fetches - max_fetches / 4);
+    const mine = await accepted(own, "/mine.wav", other);
+    await until("the other's ends", () => own.app.services.transcriptions.find(mine)?.state === "completed");
+    expect(files.requests.filter(({ path }) => path === "/held.wav")).toHaveLength(
+      max_fetches - max_fetches / 4,
+    );
+    for (const each of held) await own.as(own.key)(`/v1/transcriptions/${each}/cancel`, { method: "POST" });
+    const count = (sql: string) => own.app.database.sqlite.query(sql).all().length;
+    await until("none waits", () => count("SELECT 1 FROM fetches WHERE next_attempt_at IS NOT NULL") === 0);
+    expect(count("SELECT 1 FROM uploads WHERE state = 'allocated'")).toBe(0);
+    expect(files.requests).toHaveLength(max_fetches - max_fetches / 4 + 1);
+  } finally {
+    await own.close();
+  }
+}, 120_000);
+
+test("each organization's turn comes, however much the others have", async () => {
+  const own = await openTestApp({ config: { intake: { ...intake(), max_fetches: 1 } } });
+  try {
+    const released = Promise.withResolvers<void>();
+    const names = ["one", "two", "three"];
+    for (const name of names) {
+      answers[`/${name}.wav`] = async (request) => {
+        await released.promise;
+        return fileAnswer(recording)(request);
+      };
+    }
+    const keys = names.map((name) => keyOfAnother(own, name));
+    const ids: string[] = [];
+    const request = async (at: number) => {
+      ids.push(await accepted(own, `/${names[at]}.wav`, keys[at] ?? ""));
+    };
+    for (let count = 0; count < 4; count += 1) await request(0);
+    await until("one is fetched", () => files.requests.length === 1);
+    for (const at of [1, 2, 1, 2]) await request(at);
+    released.resolve();
+    await until("all end", () =>
+      ids.every((id) => own.app.services.transcriptions.find(id)?.state === "completed"),
+    );
+    const order = files.requests.map(({ path }) => path);
+    expect(order.slice(0, 3)).toEqual(["/one.wav", "/two.wav", "/three.wav"]);
+    expect(order.slice(3, 6).sort()).toEqual(["/one.wav", "/three.wav", "/two.wav"]);
+  } finally {
+    await own.close();
+  }
+});
+
+describe("cancelled while its next attempt is not due yet", () => {
+  /** Starts a fetch whose first attempt is cut off. Time stands still, so there is no second one. */
+  async function startWaiting(path: string): Promise<{ id: string; uploadId: string }> {
+    answers[path] = part(20_000, "cut");
+    const { body } = await start(files.url(path));
+    await until("it waits", () => msToNextAttempt(body.id) > 0);
+    const [row] = rows("SELECT upload_id AS id FROM transcriptions WHERE id = ?", body.id) as {
+      id: string;
+    }[];
+    const uploadId = row?.id ?? "";
+    expect(statSync(audioFilePath(testApp.directory, uploadId)).size).toBe(20_000);
+    return { id: body.id, uploadId };
+  }
+  const stateOf = (uploadId: string) => rows("SELECT state FROM uploads WHERE id = ?", uploadId);
+
+  test("it waits no more, and its bytes and its address are gone at once", async () => {
+    const { id, uploadId } = await startWaiting("/waits.wav");
+    await cancel(id);
+    await until("its bytes are gone", () => !existsSync(audioFilePath(testApp.directory, uploadId)));
+    expect(stateOf(uploadId)).toEqual([{ state: "rejected" }]);
+    const ended = "SELECT sealed_address, next_attempt_at FROM fetches WHERE transcription_id = ?";
+    await until("it has ended", () =>
+      Bun.deepEquals(rows(ended, id), [{ sealed_address: null, next_attempt_at: null }]),
+    );
+    expect(files.requests).toHaveLength(1);
+    noLeaks();
+  });
+
+  test("and deleted in the same moment: nothing is left", async () => {
+    const { id, uploadId } = await startWaiting("/waits-too.wav");
+    await cancel(id);
+    const deleted = await testApp.as(testApp.key)(`/v1/transcriptions/${id}`, { method: "DELETE" });
+    expect(deleted.status).toBe(200);
+    expect(existsSync(audioFilePath(testApp.directory, uploadId))).toBe(false);
+    expect(stateOf(uploadId)).toEqual([{ state: "rejected" }]);
+    expect(rows("SELECT 1 FROM fetches WHERE transcription_id = ?", id)).toEqual([]);
+    noLeaks();
+  });
+});
+
+describe("while the disk has no space", () => {
+  const setReserve = (bytes: number) => Object.assign(testApp.config.storage, { reserve_bytes: bytes });
+  afterEach(() => setReserve(0));
+  const message = async (id: string) => (await show(id)).source?.message ?? "";
+
+  test("no server is asked; the source says why, and the fetch continues once there is some", async () => {
+    answers["/roomy.wav"] = part(20_000, "cut");
+    const { body } = await start(files.url("/roomy.wav"));
+    await until("it waits", () => msToNextAttempt(body.id) > 0);
+    setReserve(Number.MAX_SAFE_INTEGER);
+    testApp.clock.advance(msToNextAttempt(body.id));
+    await until("it says why", async () => (await message(body.id)).includes("The disk has no space"));
+    expect(files.requests).toHaveLength(1);
+    setReserve(0);
+    answers["/roomy.wav"] = fileAnswer(recording);
+    expect((await ended(body.id)).state).toBe("completed");
+    expect(files.requests.at(-1)?.headers.get("range")).toBe("bytes=20000-");
+    noLeaks();
+  });
+
+  test("a file for which it has none is refused before its first byte", async () => {
+    const GB = 1e9;
+    const gone = Promise.withResolvers<void>();
+    const large = part(20_000, "hold", gone.resolve, { ...whole, "content-length": String(GB) });
+    answers["/too-large.wav"] = (request) => {
+      setReserve(freeBytesOf(testApp.directory) - GB / 2);
+      return large(request);
+    };
+    const { body } = await start(files.url("/too-large.wav"));
+    await gone.promise;
+    await until("it says why", async () => (await message(body.id)).includes("The disk has no space"));
+    expect(storedBytes()).toBeUndefined();
+    setReserve(0);
+    answers["/too-large.wav"] = fileAnswer(recording);
+    expect((await ended(body.id)).state).toBe("completed");
+    noLeaks();
+  });
 });
 
 test("continues after a stop of the server", async () => {

@@ -1,16 +1,19 @@
+import { createSharedTurns } from "../../admission/shared-turns.ts";
 import { createShares, usualSpare } from "../../admission/shares.ts";
 import type { Config } from "../../config/schema.ts";
 import { untilAborted } from "../../lib/abort.ts";
 import type { TranscriptionService } from "../../services/transcriptions/transcriptions.ts";
+import { lastingState } from "../../store/disk-full.ts";
 import {
   countOpenFetches,
   type FetchRow,
   listDueFetches,
+  listUnwantedFetches,
   organizationsWithFetches,
 } from "../../store/fetches.ts";
 import { STORE_PAUSE_MS } from "../../store/store-pause.ts";
 import { isUploadInUse, listArrived } from "../../store/transcriptions.ts";
-import { type AttemptDeps, attemptFetch } from "./fetch-attempt.ts";
+import { type AttemptDeps, attemptFetch, endUnwanted, OWN_WAIT_MS } from "./fetch-attempt.ts";
 import { type FetchNumbers, newFetchCounts } from "./fetch-numbers.ts";
 
 /** How often the fetcher looks for fetches that are due, uploads that are verified, and work that was cancelled. */
@@ -42,11 +45,15 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
   const { store } = deps.database;
   const { max_fetches } = deps.config.intake;
   const places = createShares(max_fetches, usualSpare(max_fetches));
+  const startInTurn = createSharedTurns(places);
   const running = new Map<string, Attempt>();
+  const ending = new Map<string, Promise<void>>();
   const counts = newFetchCounts();
   let timer: Timer | undefined;
   let planned: NodeJS.Immediate | undefined;
   let isRunning = false;
+  /** Until then no attempt begins: its outcome could not be stored, and it would be made again at once. */
+  let restUntilMs = 0;
 
   function look(): void {
     if (!isRunning) return;
@@ -55,6 +62,7 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
     try {
       settleArrivals(deps);
       for (const { uploadId, stop } of running.values()) if (!isUploadInUse(store, uploadId)) stop.abort();
+      endAllUnwanted();
       startDue();
     } catch (error) {
       deps.log.error({ err: error }, "fetches cannot be read");
@@ -63,22 +71,30 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
     timer = setTimeout(look, pauseMs);
   }
 
+  /** Ends fetches whose transcription has ended. They need no place, because no server is asked. */
+  function endAllUnwanted(): void {
+    for (const id of listUnwantedFetches(store, BATCH)) {
+      // An attempt that runs was stopped, and ends its fetch.
+      if (running.has(id) || ending.has(id)) continue;
+      const ended = endUnwanted(deps, id)
+        .catch((error: unknown) =>
+          deps.log.error({ err: error, transcription_id: id }, "a fetch was not ended"),
+        )
+        .finally(() => ending.delete(id));
+      ending.set(id, ended);
+    }
+  }
+
   /** Starts due fetches, one of each organization in turn, as far as there are places. */
   function startDue(): void {
+    if (performance.now() < restUntilMs) return;
     const nowMs = deps.clock.now();
     const limit = running.size + max_fetches;
-    let waiting = organizationsWithFetches(store, nowMs).map((organizationId) => {
-      const due = listDueFetches(store, organizationId, nowMs, limit);
-      return { organizationId, due: due.filter(({ transcriptionId }) => !running.has(transcriptionId)) };
+    const waiting = organizationsWithFetches(store, nowMs).map((owner) => {
+      const due = listDueFetches(store, owner, nowMs, limit);
+      return { owner, items: due.filter(({ transcriptionId }) => !running.has(transcriptionId)) };
     });
-    while (waiting.length > 0) {
-      waiting = waiting.filter(({ organizationId, due }) => {
-        const next = due.shift();
-        if (!next || !places.take(organizationId)) return false;
-        begin(next);
-        return true;
-      });
-    }
+    startInTurn(waiting, begin);
   }
 
   function begin({ transcriptionId, uploadId, organizationId }: FetchRow): void {
@@ -87,6 +103,7 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
     const ended = attemptFetch({ ...deps, counts }, transcriptionId, stop.signal, () => !isRunning)
       .catch(async (error: unknown) => {
         deps.log.error({ err: error, upload_id: uploadId }, "a fetch could not be settled");
+        if (lastingState(error) !== undefined) restUntilMs = performance.now() + OWN_WAIT_MS;
         // It is due still. Without a pause it would ask the server there again and again.
         await untilAborted(Bun.sleep(STORE_PAUSE_MS), stop.signal).catch(() => undefined);
       })
@@ -122,7 +139,7 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
       clearTimeout(timer);
       clearImmediate(planned);
       for (const { stop } of running.values()) stop.abort();
-      await Promise.all([...running.values()].map(({ ended }) => ended));
+      await Promise.all([...[...running.values()].map(({ ended }) => ended), ...ending.values()]);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { createSharedTurns } from "../../admission/shared-turns.ts";
 import { createShares, usualSpare } from "../../admission/shares.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { ResultCopyFormat } from "../../domain/intake.ts";
@@ -60,6 +61,7 @@ export function createResultWriter(deps: ResultWriterDeps): ResultWriter {
   const { database, clock, log } = deps;
   const { store } = database;
   const places = createShares(PLACES, usualSpare(PLACES));
+  const startInTurn = createSharedTurns(places);
   const running = new Map<string, Promise<void>>();
   const stopping = new AbortController();
   let timer: Timer | undefined;
@@ -71,12 +73,11 @@ export function createResultWriter(deps: ResultWriterDeps): ResultWriter {
     let pauseMs = LOOK_EVERY_MS;
     try {
       const nowMs = clock.now();
-      for (const organizationId of organizationsWithCopies(store, nowMs)) {
-        for (const copy of listDueCopies(store, organizationId, nowMs, 2 * PLACES)) {
-          if (running.has(copy.transcriptionId) || !places.take(organizationId)) continue;
-          begin(copy);
-        }
-      }
+      const waiting = organizationsWithCopies(store, nowMs).map((owner) => {
+        const due = listDueCopies(store, owner, nowMs, 2 * PLACES);
+        return { owner, items: due.filter(({ transcriptionId }) => !running.has(transcriptionId)) };
+      });
+      startInTurn(waiting, begin);
     } catch (error) {
       log.error({ err: error }, "results that are to be written to buckets cannot be read");
       pauseMs = STORE_PAUSE_MS;

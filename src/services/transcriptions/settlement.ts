@@ -10,6 +10,7 @@ import { chargePaise } from "../../lib/money.ts";
 import { dayIn } from "../../lib/time.ts";
 import { countChunks, deleteFewChunks } from "../../store/chunks.ts";
 import type { Store } from "../../store/database.ts";
+import { markFetchUnwanted } from "../../store/fetches.ts";
 import { reserveCredit, settleReservation } from "../../store/ledger.ts";
 import { startResultCopy } from "../../store/result-copies.ts";
 import { insertResult, type PackedResult } from "../../store/results.ts";
@@ -75,7 +76,10 @@ export function settleTranscription(
   deleteFewChunks(tx, id);
   const { organizationId } = row;
   // Each transcription that has ended has a reservation, also when its recording never came.
-  if (row.awaitsAudio) reserveCredit(tx, { organizationId, transcriptionId: id, amountPaise: 0, nowMs });
+  if (row.awaitsAudio) {
+    reserveCredit(tx, { organizationId, transcriptionId: id, amountPaise: 0, nowMs });
+    markFetchUnwanted(tx, id);
+  }
   startResultCopy(tx, id, ending.kind === "result" ? nowMs : undefined);
   settleReservation(tx, {
     organizationId: row.organizationId,

@@ -7,6 +7,7 @@ import { audioFilePath, removeFile } from "../../store/audio-files.ts";
 import { gatedTransaction, type Store } from "../../store/database.ts";
 import { insertUpload, moveUpload, setUploadBytes, type UploadRow } from "../../store/uploads.ts";
 import { logEnding, type UploadContext } from "./upload-context.ts";
+import { checkDisk } from "./upload-disk.ts";
 import { requireOpenPlace } from "./upload-limit.ts";
 import { requireFit } from "./upload-space.ts";
 
@@ -48,6 +49,16 @@ export async function announceBytes(
     if (!setUploadBytes(tx, id, bytes)) throw new AppError("conflict");
   });
 }
+
+/**
+ * Checks before a server is asked for bytes, and again when their number is known, that the disk has space for them: otherwise they
+ * would be fetched in vain, and again with each attempt.
+ *
+ * @param bytes that are still to come; 0: their number is not known
+ * @throws AppError `capacity_unavailable`
+ */
+export const requireDisk = (context: UploadContext, bytes: number): Promise<void> =>
+  checkDisk(context, bytes);
 
 /**
  * Rejects an upload that cannot be fetched, and removes its bytes. Does nothing to one that takes no bytes any more.

@@ -21,7 +21,7 @@ import type { UploadContext, UploadDeps } from "./upload-context.ts";
 import { type CreatedUpload, createUpload, type Uploader, type UploadRequest } from "./upload-creation.ts";
 import { checkDisk } from "./upload-disk.ts";
 import { expireUploads, expireWherePossible, removeBytes } from "./upload-expiry.ts";
-import { allocateFetched, announceBytes, refuseFetched } from "./upload-fetching.ts";
+import { allocateFetched, announceBytes, refuseFetched, requireDisk } from "./upload-fetching.ts";
 import { removeOrphans, type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
 import {
   discardBytes,
@@ -139,6 +139,8 @@ export type FetchedUploads = {
   allocateFetched(tx: Store, caller: Owner): UploadRow;
   /** Returns the most bytes that an upload may have. */
   maxBytes(): number;
+  /** Checks that the disk has space for so many further bytes; 0: it is not known how many. @throws AppError `capacity_unavailable` */
+  requireDisk(bytes: number): Promise<void>;
   /**
    * Says how many bytes the file has, or, where that is not known, how many it may have at most.
    *
@@ -231,6 +233,7 @@ function fetchedUploads(context: UploadContext, completions: Completions): Fetch
   return {
     allocateFetched: (tx, caller) => allocateFetched(context, tx, caller),
     maxBytes: () => context.config.limits.max_upload_bytes,
+    requireDisk: (bytes) => requireDisk(context, bytes),
     announceBytes: (upload, size) => announceBytes(context, upload, size),
     async verifyFetched(id) {
       const upload = findUpload(context.database.store, id);

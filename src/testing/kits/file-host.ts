@@ -23,17 +23,24 @@ export type HostAnswer = (request: HostRequest) => Response | BrokenAnswer | Pro
 /** How often a connection that will break off is looked at. */
 const CUT_AFTER_MS = 100;
 
+/** The name for which a host can have a certificate. */
+export const HOST_NAME = "receiver.test";
+
 /**
- * Starts an HTTPS server on this machine with a certificate for 127.0.0.1, from which a server under test fetches files.
- * `answers` says what each path does, and `otherwise` what other paths do; by default they answer 404.
+ * Starts an HTTPS server on 127.0.0.1, from which a server under test fetches files. `answers` says what each path does, and
+ * `otherwise` what other paths do; by default they answer 404.
+ *
+ * @param name for which it has a certificate, and which its addresses have
  */
 export async function startFileHost(
   answers: Record<string, HostAnswer>,
   otherwise: HostAnswer = () => new Response("no such file", { status: 404 }),
+  name: "127.0.0.1" | typeof HOST_NAME = "127.0.0.1",
 ) {
   const certificates = makeCertificates();
   const requests: HostRequest[] = [];
-  const server = createServer(certificates.address, async (request, response) => {
+  const certificate = name === HOST_NAME ? certificates.receiver : certificates.address;
+  const server = createServer(certificate, async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part);
     const [path = "", query = ""] = (request.url ?? "").split("?");
@@ -57,8 +64,9 @@ export async function startFileHost(
   const { port } = server.address() as AddressInfo;
   return {
     requests,
-    host: `127.0.0.1:${port}`,
-    url: (path: string) => `https://127.0.0.1:${port}${path}`,
+    port,
+    host: `${name}:${port}`,
+    url: (path: string) => `https://${name}:${port}${path}`,
     caFile: certificates.caFile,
     async stop() {
       server.closeAllConnections();
