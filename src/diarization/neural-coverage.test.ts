@@ -40,6 +40,24 @@ const ROWS: Row[] = [
     ["0: 0-5800", "1: 1000-1500"],
   ],
   [
+    "a back-channel in another's pause stays as short as it is, and the pause is the other's",
+    [turn(0, 0, 1_000), turn(1, 1_300, 1_700), turn(0, 2_100, 4_000)],
+    [region(0, 1_200), region(1_200, 4_000)],
+    ["0: 0-1300", "1: 1300-1700", "0: 1700-4000"],
+  ],
+  [
+    "a back-channel far from others has its soft edges",
+    [turn(0, 0, 1_000), turn(1, 2_000, 2_400), turn(0, 3_500, 4_000)],
+    [region(0, 1_100), region(1_800, 2_700), region(3_400, 4_000)],
+    ["0: 0-1000", "1: 1900-2600", "0: 3500-4000"],
+  ],
+  [
+    "a stretch between two back-channels is halved",
+    [turn(0, 0, 400), turn(1, 800, 1_200)],
+    [region(0, 1_200)],
+    ["0: 0-600", "1: 600-1200"],
+  ],
+  [
     "edges at which speech was cut have no padding",
     [turn(0, 0, 1_000)],
     [region(0, 2_000), region(2_000, 3_100)],

@@ -8,6 +8,11 @@ import type { SpeakerTurn } from "./job.ts";
  * and 8.3 %; without any coverage 9.2 %. With 100 ms nothing is added to the pauses.
  */
 const TAKEN_OFF_MS = 100;
+/**
+ * A shorter turn is a back-channel such as "yes". Speech beside it belongs to a longer turn that is as near as this, else the
+ * back-channel would become so long that it cuts the other's sentence in two.
+ */
+const BACK_CHANNEL_MS = 500;
 
 type Stretch = { startMs: number; endMs: number };
 
@@ -15,7 +20,7 @@ type Stretch = { startMs: number; endMs: number };
  * Adds to turns the speech that the segmentation has not heard and the speech detector has: quiet beginnings and ends,
  * telephone sound, far microphones. It belongs to the nearest turn; between turns of two people that both touch it, each
  * gets the half at its side. Without any turn nothing is added: where the segmentation hears no speaker, the detector has
- * mostly taken music or noise for speech.
+ * mostly taken music or noise for speech. A back-channel stays short where another's turn is near.
  *
  * @param turns turns of one track in order of time
  * @param regions what the speech detector has heard in the track, in order
@@ -67,10 +72,14 @@ function uncovered(speech: readonly Stretch[], turns: readonly SpeakerTurn[]): G
   return gaps;
 }
 
-/** Gives a stretch to the nearest turn, or its halves to the two that touch it. */
+/** Gives a stretch to the nearest turn, or its halves to the two that touch it; to a back-channel only where no longer turn is near. */
 function fill({ startMs, endMs, before, after }: Gap): SpeakerTurn[] {
   const sinceMs = before ? startMs - before.endMs : Number.POSITIVE_INFINITY;
   const untilMs = after ? after.startMs - endMs : Number.POSITIVE_INFINITY;
+  const isOnlyBefore = isBackChannel(after) && sinceMs < BACK_CHANNEL_MS && !isBackChannel(before);
+  const isOnlyAfter = isBackChannel(before) && untilMs < BACK_CHANNEL_MS && !isBackChannel(after);
+  if (isOnlyBefore) return fill({ startMs, endMs, before, after: undefined });
+  if (isOnlyAfter) return fill({ startMs, endMs, before: undefined, after });
   const nearest = sinceMs <= untilMs ? before : after;
   if (!nearest) return [];
   const middleMs = Math.round((startMs + endMs) / 2);
@@ -80,6 +89,10 @@ function fill({ startMs, endMs, before, after }: Gap): SpeakerTurn[] {
     { startMs, endMs: middleMs, speaker: before.speaker },
     { startMs: middleMs, endMs, speaker: after.speaker },
   ];
+}
+
+function isBackChannel(turn: SpeakerTurn | undefined): boolean {
+  return turn !== undefined && turn.endMs - turn.startMs < BACK_CHANNEL_MS;
 }
 
 /** Joins turns of one person that touch or overlap. */

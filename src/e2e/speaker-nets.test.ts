@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readSample } from "../cli/models/trial-samples.ts";
 import type { ModelList } from "../http/wire/schemas.ts";
 import { CARRIED_NETS } from "../services/models/carried-nets.ts";
 import type { ApiClient } from "../testing/answers/api-client.ts";
 import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";
 import { descendantsOf, mappedFiles } from "./processes.ts";
-import { joined, type Sound, silence, wavOf } from "./sounds.ts";
+import { joined, silence, wavOf } from "./sounds.ts";
+import { another, person } from "./two-people.ts";
 
 /** The nets inside the executable distinguish speakers: two people, as they are, damaged, and when they are not wanted. */
 
@@ -15,12 +15,8 @@ const NETS = {
   segmentation: CARRIED_NETS.segmentation.sha256,
   speaker: CARRIED_NETS.speaker.sha256,
 };
-/** President Kennedy, 1961; public domain. */
-const PERSON = join(import.meta.dir, "../../models/trial/jfk.wav");
-/** So much faster, the voice is that of a person with a shorter throat: higher in pitch and in its formants. */
-const OTHER_PERSON = 1.4;
 /** Seconds in which President Kennedy says a whole clause. */
-const CLAUSE = { start: 3, end: 11 };
+const CLAUSE = [3, 11] as const;
 
 let installation: Installation;
 let server: RunningServer;
@@ -35,26 +31,9 @@ afterAll(async () => {
   await installation?.remove();
 });
 
-async function person(): Promise<Sound> {
-  const rateHz = 16_000;
-  const pcm = (await readSample(PERSON)).subarray(CLAUSE.start * rateHz, CLAUSE.end * rateHz);
-  return { rateHz, channels: [Float32Array.from(pcm, (sample) => sample / 32_768)] };
-}
-
-/** Returns the voice of another person, who says the same. */
-function another({ rateHz, channels: [samples = new Float32Array()] }: Sound): Sound {
-  const at = (n: number) => samples[n] ?? 0;
-  const faster = Float32Array.from({ length: Math.floor(samples.length / OTHER_PERSON) }, (_, n) => {
-    const place = n * OTHER_PERSON;
-    const share = place - Math.floor(place);
-    return (1 - share) * at(Math.floor(place)) + share * at(Math.floor(place) + 1);
-  });
-  return { rateHz, channels: [faster] };
-}
-
 /** Two people in turn, a second of silence between them. */
 async function conversation(): Promise<Uint8Array<ArrayBuffer>> {
-  const one = await person();
+  const one = await person(...CLAUSE);
   const other = another(one);
   return wavOf(joined(...[one, other, one, other].flatMap((sound) => [sound, silence(1)])));
 }
