@@ -4,6 +4,7 @@ import type { NativeFiles } from "../native/native-files.ts";
 import { createYielder } from "./diarize-tracks.ts";
 import type { DiarizeJob, DiarizeOutcome, OnSpeakersHeard, SpeakerTurn } from "./job.ts";
 import { agreementOf } from "./neural-agreement.ts";
+import { holdsBothBands } from "./neural-bands.ts";
 import { coverSpeech } from "./neural-coverage.ts";
 import { openSpeakerModels, type SegmentationInfo } from "./neural-models.ts";
 import { allotPeople, choosePeople, type DivisionChecks, type PeopleBounds } from "./neural-number.ts";
@@ -33,10 +34,11 @@ export async function diarizeNeurally(
   const { minSpeakers = 1, maxSpeakers = MAX_SPEAKERS } = job;
   const bounds = { least: minSpeakers, most: Math.max(minSpeakers, maxSpeakers) };
   const heard: (HeardTrack | undefined)[] = [];
-  for (const [index, { pcmPath, regions }] of tracks.entries()) {
+  for (const [index, track] of tracks.entries()) {
     const report = (share: number) => onHeard?.((index + share) / tracks.length);
-    const options = { signal, threads, onHeard: report };
-    heard.push(regions.length === 0 ? undefined : await hearTrack(models, pcmPath, options));
+    const isLimited = await holdsBothBands(track, createYielder(signal));
+    const options = { signal, threads, isLimited, onHeard: report };
+    heard.push(track.regions.length === 0 ? undefined : await hearTrack(models, track.pcmPath, options));
   }
   const found: TrackTurns[] = [];
   // With several tracks each is counted for itself at first.

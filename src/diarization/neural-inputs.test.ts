@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { decodeAudio } from "../engine/audio/decode.ts";
@@ -80,4 +80,20 @@ describe.skipIf(!existsSync(REAL))("recordings of people (needs ../shared/real)"
     ["two women in two and a half minutes", 2, "conversations/libri2_FF.flac"],
     ["music", 0, "speech/music60.flac"],
   ])("%s: %i", async (_, people, name) => expectPeople([join(REAL, name)], people), 400_000);
+
+  test("three readers from a microphone and then over the telephone are three", async () => {
+    const seconds = 90;
+    const parts: Uint8Array[] = [];
+    for (const name of ["libri3", "libri3_phone"]) {
+      const { pcmPath } = await trackOf(join(REAL, `conversations/${name}.flac`));
+      parts.push(readFileSync(pcmPath).subarray(0, seconds * 2_000 * SAMPLES_PER_MS));
+    }
+    const pcmPath = join(directory, "both.pcm");
+    writeFileSync(pcmPath, Buffer.concat(parts));
+    const regions = [{ startSample: 0, endSample: 2 * seconds * 1_000 * SAMPLES_PER_MS }];
+    const { turns } = await diarizeNeurally(native, { tracks: [{ pcmPath, regions }], threads: 2 }, WEIGHTS, {
+      signal,
+    });
+    expect(countPeople(turns.flat())).toBe(3);
+  }, 400_000);
 });

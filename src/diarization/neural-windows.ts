@@ -2,6 +2,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "../native/decoder/pcm-file.ts";
 import { type AloneVoice, soundAlone, voicesAlone } from "./neural-alone.ts";
+import { limitToTelephone } from "./neural-bands.ts";
 import { unitOf } from "./neural-linkage.ts";
 import type { SegmentationInfo, SpeakerModels } from "./neural-models.ts";
 import { sharedVector } from "./neural-sharing.ts";
@@ -39,6 +40,8 @@ export type HearingOptions = {
   signal: AbortSignal;
   /** Windows that are heard at the same time, each on a thread of its own. */
   threads: number;
+  /** Voices are described by what a telephone carries. */
+  isLimited?: boolean;
   /** Called after each window with the share of the track that has been heard, 0 to 1. */
   onHeard?: (share: number) => void;
 };
@@ -52,7 +55,7 @@ export type HearingOptions = {
 export async function hearTrack(
   models: SpeakerModels,
   pcmPath: string,
-  { signal, threads, onHeard }: HearingOptions,
+  { signal, threads, isLimited = false, onHeard }: HearingOptions,
 ): Promise<HeardTrack> {
   const { segmentation } = models;
   const file = await open(pcmPath, "r");
@@ -62,7 +65,7 @@ export async function hearTrack(
     const readers = Array.from({ length: Math.max(1, threads) }, () => windowReader(file, segmentation));
     const describe = async ({ sound, read }: WindowSound, frames: Uint8Array, voice: AloneVoice) => {
       const alone = soundAlone(sound.subarray(0, read), frames, voice.speaker, segmentation);
-      const embedding = await models.describe(alone, signal);
+      const embedding = await models.describe(isLimited ? limitToTelephone(alone) : alone, signal);
       return embedding ? [{ ...voice, unit: unitOf(embedding) }] : [];
     };
     const onFirst = (share: number) => onHeard?.(share * FIRST_PASS_SHARE);
