@@ -75,6 +75,23 @@ describe.each(NAMES.map((name) => ({ name })))("a generated model of the shape $
   }, 60_000);
 });
 
+test("chunks that are computed at the same time have the numbers that one has alone", async () => {
+  // So wide that rows are multiplied in parts: what is computed twice at the same place has wrong numbers meanwhile.
+  const wide = { ...NEMO_MODELS.parakeet, width: 1_280, inner: 1_280, layers: 1 };
+  const path = join(folder, "wide-rows.gguf");
+  await writeTdtModel(wide, path);
+  const handle = await addon.loadTdt(path);
+  const run = async () => {
+    const samples = sounds[0]?.samples ?? new Float32Array();
+    const found = await addon.runTdt(handle, samples, { groups: 0, threads: 1, niceness: 0 }).promise;
+    return [...found.probabilities];
+  };
+  const alone = await run();
+  expect(alone.length).toBeGreaterThan(5);
+  for (let round = 0; round < 5; round++)
+    expect(await Promise.all(Array.from({ length: 4 }, run))).toEqual(Array.from({ length: 4 }, () => alone));
+}, 60_000);
+
 describe("chunks that take part in one computation", () => {
   // Pieces of different lengths, so that the shorter ones are filled up.
   const pieces = Array.from({ length: 9 }, (_, n) =>

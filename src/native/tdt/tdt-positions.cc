@@ -1,6 +1,8 @@
 #include "tdt-positions.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace {
 
@@ -29,6 +31,11 @@ std::shared_ptr<const TdtPositions::Table> TdtPositions::For(int frames, TdtComp
     made->graph.Allocate();
     Fill(*made, positions);
     computer.Compute(made->graph, scope);
+    // From now on they are numbers: a graph that reads a product computes it, and others read it meanwhile.
+    for (ggml_tensor* layer : made->layers) {
+        layer->op = GGML_OP_NONE;
+        std::fill(std::begin(layer->src), std::end(layer->src), nullptr);
+    }
     table = made;
     return table;
 }
