@@ -2,8 +2,12 @@ import type { ModelFiles } from "../../domain/model.ts";
 import type { FamilyMachine, ModelNeeds } from "../contract.ts";
 import { checkTdtFile } from "./model-file.ts";
 
-/** Most frames of features that are encoded at once, and those of the longest chunk (kEncodedFrames in src/native/tdt/tdt-model.cc). */
-const FRAMES = 3_000;
+/**
+ * Most frames of features that are encoded at once, and those of the longest chunk (src/native/tdt/tdt-encoder.cc). Where results
+ * are as long as the features there are fewer.
+ */
+const FRAMES = 6_000;
+const FRAMES_OF_FEATURES = 3_000;
 const CHUNK_FRAMES = 2_000;
 /** Results of layers that live at the same time: rows of the inner width, beside some of the width. */
 const INNER_ROWS = 2;
@@ -24,7 +28,7 @@ export function tdtNeeds({ weights }: ModelFiles, { engine }: FamilyMachine): Om
   try {
     const { mels, channels, factor, width, inner, heads, layers } = checkTdtFile(weights).shape;
     // The first convolution leaves half of the frames and half of the bands; two results of it live at the same time.
-    const convolution = 2 * (FRAMES / 2) * Math.ceil(mels / 2) * channels;
+    const convolution = 2 * (FRAMES_OF_FEATURES / 2) * Math.ceil(mels / 2) * channels;
     const frames = FRAMES / factor;
     const scores = SCORES * heads * frames * (CHUNK_FRAMES / factor);
     const layer = frames * (INNER_ROWS * inner + WIDTH_ROWS * width) + scores;

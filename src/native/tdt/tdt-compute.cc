@@ -28,6 +28,9 @@ void TdtGraph::Allocate() {
 
 TdtComputer::TdtComputer() : backend(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
     if (backend == nullptr) throw BindingError(ErrorKind::kError, "the processor cannot be used: " + TakeLoggedErrors());
+    const ggml_backend_reg_t library = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend));
+    void* const              function = ggml_backend_reg_get_proc_address(library, "shruti_conformer_functions");
+    if (function != nullptr) operations = reinterpret_cast<shruti_conformer_functions_t>(function)();
 }
 
 TdtComputer::~TdtComputer() {

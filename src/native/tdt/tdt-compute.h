@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "compute-scope.h"
+#include "conformer-functions.h"
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 
@@ -45,7 +46,12 @@ class TdtComputer {
     /** The same on this thread alone: for small graphs, in which threads would wait for each other. */
     void ComputeAlone(TdtGraph& graph, ComputeScope& scope);
 
+    /** The threads of the next graph. */
+    int Threads() const { return threads; }
+
     ggml_backend_t backend;
+    /** Operations of our own for the processor; null where ggml's shall compute everything. */
+    const shruti_conformer_functions* operations = nullptr;
 
    private:
     void Run(TdtGraph& graph);

@@ -10,8 +10,6 @@ namespace {
 
 /** Most chunks of one computation. */
 constexpr size_t kMostSounds = 8;
-/** Frames of features that are encoded at once, filled up to the longest sound: 30 s, which bounds the memory. */
-constexpr size_t kEncodedFrames = 3000;
 /** Frames of features of one computation: 60 s. The first of its chunks waits for the last one. */
 constexpr size_t kMostFrames = 6000;
 /** A chunk that waits looks this often whether it must stop. */
@@ -116,7 +114,7 @@ void TdtModel::Compute(const Batch& batch, const Terms& terms, int threads) {
         for (size_t n = first; n < batch.size(); n++) {
             const size_t frames = batch[n]->sound->features.size() / weights.sizes.mels;
             longest = std::max(longest, frames);
-            if (n > first && longest * (sounds.size() + 1) > kEncodedFrames) break;
+            if (n > first && longest * (sounds.size() + 1) > slot->encoder.MostFrames()) break;
             sounds.push_back(batch[n]->sound->features);
         }
         first += sounds.size();

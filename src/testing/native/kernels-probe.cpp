@@ -211,13 +211,13 @@ static std::vector<double> linear(const std::vector<double> & x, const ggml_tens
     return out;
 }
 
-enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE, SILU, BIAS_SILU, SIGMOID };
+enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE, SILU, BIAS_SILU, SIGMOID, BIAS_RELU };
 
 enum Numbers { ANY, LARGEST };
 
 static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after, const char * name = "product",
                     Numbers kind = ANY) {
-    static const char * const names[] = {"", " + bias", " + bias, gelu", " + bias + input", ", silu", " + bias, silu", ", sigmoid"};
+    static const char * const names[] = {"", " + bias", " + bias, gelu", " + bias + input", ", silu", " + bias, silu", ", sigmoid", " + bias, relu"};
     char                      what[99];
     snprintf(what, sizeof what, "%s %s %s %d x %d x %d%s%s", name, ggml_type_name(type), ggml_type_name(input), depth, columns, rows, names[after],
              kind == LARGEST ? ", largest sums" : "");
@@ -240,6 +240,7 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
     if (after == BIAS_GELU) last = ggml_gelu(context, last);
     if (is_silu) last = ggml_silu(context, last);
     if (after == SIGMOID) last = ggml_sigmoid(context, last);
+    if (after == BIAS_RELU) last = ggml_relu(context, last);
     if (after == BIAS_ADD_IN_PLACE) last = ggml_add(context, last, before);
     ggml_cgraph * graph = ggml_new_graph(context);
     ggml_build_forward_expand(graph, last);
@@ -249,6 +250,7 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
         if (after == BIAS_GELU) right[i] = gelu_of(right[i]);
         if (is_silu) right[i] = silu_of(right[i]);
         if (after == SIGMOID) right[i] = 1 / (1 + std::exp(-right[i]));
+        if (after == BIAS_RELU) right[i] = std::max(0.0, right[i]);
         if (after == BIAS_ADD_IN_PLACE) right[i] += added[i];
     }
     for (int threads : {1, 3}) {
@@ -296,26 +298,31 @@ static void feed_forward(ggml_type type, int depth, int rows) {
     ggml_free(context);
 }
 
-// Both layers of a feed-forward network without biases, whose result is scaled afterwards.
-static void feed_forward_silu(ggml_type type, int depth, int rows) {
+// Both layers of a feed-forward network whose result is halved before a bias and the input are added to it.
+static void feed_forward_silu(ggml_type type, int depth, int rows, bool is_biased) {
     char what[99];
-    snprintf(what, sizeof what, "layers %s %d x %d, silu", ggml_type_name(type), depth, rows);
+    snprintf(what, sizeof what, "layers %s %d x %d, silu%s", ggml_type_name(type), depth, rows, is_biased ? " + bias" : "");
     ggml_context * context = new_context();
     ggml_tensor *  weights[] = {numbers(context, type, depth, 4 * depth), numbers(context, type, 4 * depth, depth)};
+    ggml_tensor *  bias = numbers(context, GGML_TYPE_F32, depth, 1);
     ggml_tensor *  x = numbers(context, GGML_TYPE_F32, depth, rows);
     ggml_tensor *  first = ggml_mul_mat(context, weights[0], x);
-    ggml_tensor *  last = ggml_mul_mat(context, weights[1], ggml_silu(context, first));
-    ggml_cgraph *  graph = ggml_new_graph(context);
-    ggml_build_forward_expand(graph, ggml_scale(context, last, 0.5f));
-    const std::vector<float> xs = floats_of(x);
+    ggml_tensor *  last = ggml_scale(context, ggml_mul_mat(context, weights[1], ggml_silu(context, first)), 0.5f);
+    if (is_biased) last = ggml_add(context, last, bias);
+    last = ggml_add(context, last, x);
+    ggml_cgraph * graph = ggml_new_graph(context);
+    ggml_build_forward_expand(graph, last);
+    const std::vector<float> xs = floats_of(x), bs = floats_of(bias);
     std::vector<double>      middle = linear({xs.begin(), xs.end()}, weights[0], nullptr);
     for (double & value : middle) value = silu_of(value);
-    const std::vector<double> right = linear(middle, weights[1], nullptr);
-    int                       place = 0;
+    std::vector<double> right = linear(middle, weights[1], nullptr);
+    for (size_t i = 0; i < right.size(); i++) right[i] = right[i] / 2 + (is_biased ? bs[i % depth] : 0) + xs[i];
+    int place = 0;
     while (graph->nodes[place] != first) place++;
     for (int threads : {1, 3}) {
         memset(last->data, 0xFF, ggml_nbytes(last));
-        on_threads(threads, shruti_work_size(threads, first), [&](auto params) { return shruti_fuse(params, graph, place) == 2; });
+        on_threads(threads, shruti_work_size(threads, first),
+                   [&](auto params) { return shruti_fuse(params, graph, place) == (is_biased ? 5 : 4); });
         check(what, threads, right, last);
     }
     ggml_free(context);
@@ -348,6 +355,8 @@ static void pairs(int depth, int columns, int rows, int heads, int sounds, int s
     }
     ggml_free(context);
 }
+
+#include "conformer-cases.h"
 
 static void convolution(int length, int channels, int step) {
     char what[99];
@@ -551,10 +560,12 @@ int main(int argc, char ** argv) {
     product(GGML_TYPE_Q8_0, GGML_TYPE_F32, 256, 96, 70, SILU);
     product(GGML_TYPE_F16, GGML_TYPE_F32, 256, 150, 33, BIAS_SILU);
     product(GGML_TYPE_Q5_0, GGML_TYPE_F32, 256, 64, 40, SIGMOID);
-    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0}) feed_forward_silu(type, 128, 101);
+    product(GGML_TYPE_F32, GGML_TYPE_F32, 256, 64, 40, BIAS_RELU);
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0}) feed_forward_silu(type, 128, 101, type != GGML_TYPE_Q8_0);
     pairs(128, 70, 61, 3, 2);
     pairs(256, 33, 101, 4, 2, 2);
     pairs(128, 64, 40, 2, 1);
+    conformer_operations();
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

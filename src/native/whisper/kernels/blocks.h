@@ -44,6 +44,7 @@ struct Finish {
     const float * add = nullptr;   // a block that is added; may be where the results go
     size_t        add_stride = 0;  // floats from a row of it to the next
     const float * bias = nullptr;  // kColumns numbers, added to each row
+    float         factor = 1;      // of the results, before anything is added to them
     Activation    activation = Activation::kNone;  // of the sum
 };
 
@@ -61,12 +62,14 @@ inline Vec activated(Vec x, Activation activation) {
         case Activation::kGelu: return gelu_of(x);
         case Activation::kSilu: return over_logistic(x, x);
         case Activation::kSigmoid: return over_logistic(fill(1.0f), x);
+        case Activation::kRelu: return max(x, zero());
         case Activation::kNone: break;
     }
     return x;
 }
 
 inline void finish_row(float * out, Vec x, int row, int column, const Finish & finish) {
+    if (finish.factor != 1) x = mul(x, fill(finish.factor));
     if (finish.add) x = add(x, load(finish.add + row * finish.add_stride + column));
     if (finish.bias) x = add(x, load(finish.bias + column));
     x = activated(x, finish.activation);
@@ -113,7 +116,7 @@ inline void multiply_block(const uint32_t * left, const uint32_t * right, int64_
         SHRUTI_TILE_PRODUCT(2, 5, 6);
         SHRUTI_TILE_PRODUCT(3, 5, 7);
     }
-    if (!finish.add && !finish.bias && finish.activation == Activation::kNone) {
+    if (!finish.add && !finish.bias && finish.factor == 1 && finish.activation == Activation::kNone) {
         SHRUTI_TILE_STORE(0, out, stride * 4);
         SHRUTI_TILE_STORE(1, out + 16, stride * 4);
         SHRUTI_TILE_STORE(2, out + 16 * stride, stride * 4);

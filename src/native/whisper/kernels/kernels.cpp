@@ -1,5 +1,7 @@
 // Chooses the kernel for a node.
 #include "shruti-kernels.h"
+#include "conformer-functions.h"
+#include "conformer.h"
 #include "settings.h"
 #include "shruti-functions.h"
 #include "vectors.h"
@@ -15,6 +17,20 @@ bool shruti::is_fast = true;
 extern "C" {
 
 static const shruti_functions * functions() { return shruti::functions(); }
+
+#ifdef SHRUTI_VECTORS
+
+static const shruti_conformer_functions kConformer = {shruti::relative_attention,      shruti::relative_attention_bytes,
+                                                      shruti::gated_convolution,       shruti::takes_gated_convolution,
+                                                      shruti::halving_convolutions,    shruti::halving_bytes};
+
+static const shruti_conformer_functions * conformer_functions() { return shruti::is_fast ? &kConformer : nullptr; }
+
+#else
+
+static const shruti_conformer_functions * conformer_functions() { return nullptr; }
+
+#endif
 
 static void set_fast(bool is_fast) { shruti::is_fast = is_fast; }
 
@@ -68,6 +84,7 @@ size_t shruti_work_size(int, const ggml_tensor *) { return 0; }
 void * shruti_proc_address(const char * name) {
     if (strcmp(name, "shruti_set_fast") == 0) return (void *) set_fast;
     if (strcmp(name, "shruti_functions") == 0) return (void *) functions;
+    if (strcmp(name, "shruti_conformer_functions") == 0) return (void *) conformer_functions;
     return nullptr;
 }
 }

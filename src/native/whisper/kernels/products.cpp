@@ -10,6 +10,7 @@
 #include "ggml-impl.h"
 
 #include <algorithm>
+#include <cstring>
 
 #ifdef SHRUTI_VECTORS
 
@@ -115,6 +116,7 @@ struct Product {
 Finish finish_of(const Product & product, const Stretch & stretch, int64_t row, int64_t column) {
     const Epilogue &    epilogue = product.epilogue;
     Finish              finish;
+    finish.factor = epilogue.factor;
     const ggml_tensor * added = stretch.from > 0 ? product.dst : epilogue.add;
     if (added) {
         finish.add_stride = added->nb[1] / sizeof(float);
@@ -340,11 +342,12 @@ Activation activation_of(const ggml_tensor * t) {
         case GGML_UNARY_OP_GELU: return Activation::kGelu;
         case GGML_UNARY_OP_SILU: return Activation::kSilu;
         case GGML_UNARY_OP_SIGMOID: return Activation::kSigmoid;
+        case GGML_UNARY_OP_RELU: return Activation::kRelu;
         default: return Activation::kNone;
     }
 }
 
-// A product with what follows it: a bias, a matrix that is added, or an activation.
+// A product with what follows it: a factor, a bias, and an activation or a matrix that is added.
 struct Chain {
     ggml_tensor * node = nullptr;
     ggml_tensor * dst = nullptr;
@@ -352,42 +355,62 @@ struct Chain {
     int           length = 0;  // nodes; 0: there is no product
 };
 
-// Whether the node at the place is a product with a number for each column that is added.
-bool has_bias(const ggml_cgraph * graph, int first) {
-    static const ggml_op  ops[] = {GGML_OP_MUL_MAT, GGML_OP_ADD};
-    ggml_tensor * const * nodes = graph->nodes + first;
-    if (!ggml_can_fuse(graph, first, ops, 2) || nodes[1]->src[0] != nodes[0] || !is_plain(nodes[1])) return false;
-    const ggml_tensor * bias = nodes[1]->src[1];
-    return is_plain(bias) && bias->ne[0] == nodes[0]->ne[0] && ggml_nelements(bias) == bias->ne[0];
+constexpr int kLongestChain = 4;
+
+// Returns the node after those of a chain, where it is of an operation, computes with their result, and nothing else does.
+ggml_tensor * next_of(const ggml_cgraph * graph, int first, const Chain & chain, ggml_op op) {
+    ggml_op ops[kLongestChain];
+    if (chain.length == kLongestChain || first + chain.length >= graph->n_nodes) return nullptr;
+    for (int i = 0; i < chain.length; i++) ops[i] = graph->nodes[first + i]->op;
+    ops[chain.length] = op;
+    ggml_tensor * next = graph->nodes[first + chain.length];
+    return ggml_can_fuse(graph, first, ops, chain.length + 1) && next->src[0] == chain.dst && is_plain(next) ? next : nullptr;
+}
+
+void follow(Chain & chain, ggml_tensor * next) {
+    chain.dst = next;
+    chain.length++;
+}
+
+void follow_bias(const ggml_cgraph * graph, int first, Chain & chain) {
+    ggml_tensor * next = next_of(graph, first, chain, GGML_OP_ADD);
+    if (!next || !is_plain(next->src[1]) || next->src[1]->ne[0] != next->ne[0] || ggml_nelements(next->src[1]) != next->ne[0]) return;
+    chain.epilogue.bias = (const float *) next->src[1]->data;
+    follow(chain, next);
+}
+
+void follow_factor(const ggml_cgraph * graph, int first, Chain & chain) {
+    ggml_tensor * next = next_of(graph, first, chain, GGML_OP_SCALE);
+    float         factor_and_more[2];  // and what is added to all numbers
+    if (!next) return;
+    memcpy(factor_and_more, next->op_params, sizeof factor_and_more);
+    if (factor_and_more[1] != 0) return;
+    chain.epilogue.factor = factor_and_more[0];
+    follow(chain, next);
+}
+
+bool follow_matrix(const ggml_cgraph * graph, int first, Chain & chain) {
+    ggml_tensor * next = next_of(graph, first, chain, GGML_OP_ADD);
+    if (!next || !is_plain(next->src[1]) || !ggml_are_same_shape(next->src[1], chain.node)) return false;
+    chain.epilogue.add = next->src[1];
+    follow(chain, next);
+    return true;
+}
+
+void follow_activation(const ggml_cgraph * graph, int first, Chain & chain) {
+    ggml_tensor *    next = next_of(graph, first, chain, GGML_OP_UNARY);
+    const Activation activation = next ? activation_of(next) : Activation::kNone;
+    if (activation == Activation::kNone) return;
+    chain.epilogue.activation = activation;
+    follow(chain, next);
 }
 
 Chain chain_at(const ggml_cgraph * graph, int first) {
-    static const ggml_op with_add[] = {GGML_OP_MUL_MAT, GGML_OP_ADD, GGML_OP_ADD};
-    static const ggml_op with_activation[] = {GGML_OP_MUL_MAT, GGML_OP_ADD, GGML_OP_UNARY};
-    static const ggml_op activated_alone[] = {GGML_OP_MUL_MAT, GGML_OP_UNARY};
     if (first >= graph->n_nodes || graph->nodes[first]->op != GGML_OP_MUL_MAT) return {};
-    ggml_tensor * const * nodes = graph->nodes + first;
-    Chain                 chain = {nodes[0], nodes[0], {}, 1};
-    const bool            is_biased = has_bias(graph, first);
-    if (is_biased) {
-        chain.epilogue.bias = (const float *) nodes[1]->src[1]->data;
-        chain.dst = nodes[1];
-        chain.length = 2;
-        if (ggml_can_fuse(graph, first, with_add, 3) && nodes[2]->src[0] == nodes[1] && is_plain(nodes[2]->src[1]) &&
-            ggml_are_same_shape(nodes[2]->src[1], nodes[0]) && is_plain(nodes[2])) {
-            chain.epilogue.add = nodes[2]->src[1];
-            chain.dst = nodes[2];
-            chain.length = 3;
-            return chain;
-        }
-    }
-    const bool is_followed = is_biased ? ggml_can_fuse(graph, first, with_activation, 3) : ggml_can_fuse(graph, first, activated_alone, 2);
-    if (!is_followed) return chain;
-    ggml_tensor * next = nodes[chain.length];
-    chain.epilogue.activation = activation_of(next);
-    if (chain.epilogue.activation == Activation::kNone) return chain;
-    chain.dst = next;
-    chain.length++;
+    Chain chain = {graph->nodes[first], graph->nodes[first], {}, 1};
+    follow_factor(graph, first, chain);
+    follow_bias(graph, first, chain);
+    if (!follow_matrix(graph, first, chain)) follow_activation(graph, first, chain);
     return chain;
 }
 

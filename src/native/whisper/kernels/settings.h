@@ -16,11 +16,12 @@ size_t cross_attention_work_size(int threads, const ggml_tensor * node);
 bool   cross_attention(const ggml_compute_params * params, ggml_tensor * dst);
 
 // A function of each number of a result.
-enum class Activation { kNone, kGelu, kSilu, kSigmoid };
+enum class Activation { kNone, kGelu, kSilu, kSigmoid, kRelu };
 
 // What is done with a product before it is stored.
 struct Epilogue {
     const float *       bias = nullptr;  // a number for each column
+    float               factor = 1;      // of the product alone
     const ggml_tensor * add = nullptr;   // of the product's shape; may share its memory
     Activation          activation = Activation::kNone;
 };
