@@ -48,14 +48,16 @@ const random = seededRandom(1);
 const BLOCK = Float32Array.from({ length: SLICE_VALUES }, () => (random() + random() - 1) * 2.4);
 
 /**
- * How large weights are. Sound and the tokens before decide, and clearly, so that Shruti trusts the text, finds no loops and
- * recognizes no speech twice. Attention averages frames: with less of it, frames stay different through all layers.
+ * How large weights are. The token before decides, and clearly, so that Shruti trusts the text and finds no loops, and each token
+ * takes three frames, so that no speech is without text: otherwise Shruti recognizes speech again, and other programs do not.
+ * With smaller weights of the second layer of the prediction net the same token follows itself.
  */
 const SHARPNESS: ReadonlyMap<string, number> = new Map([
   ["joint.encoder.weight", 3],
-  ["joint.out.weight", 6],
-  ["joint.prediction.weight", 6],
+  ["joint.out.weight", 10],
+  ["joint.prediction.weight", 12],
   ["prediction.embedding", 25],
+  ["prediction.1.input", 25],
   ["att.out.weight", 0.3],
 ]);
 
@@ -68,9 +70,8 @@ function valuesOf({ name, shape: sizes }: TdtTensor): Float32Array<ArrayBuffer> 
     return all.map((_, n) => (Math.abs((n % 257) - 2 * Math.floor(n / 257)) < 3 ? 1 : 0));
   if (/norm_.*\.weight$/.test(name)) return all.fill(1);
   if (name === "joint.out.bias") {
-    // About as much as the best token has, and a preference for three frames: without these nearly every frame would have tokens.
-    all[TOKENS] = 36;
-    all[TOKENS + 1 + 3] = 12;
+    // More than any other duration has.
+    all[TOKENS + 1 + 3] = 100;
     return all;
   }
   if (name.endsWith("bias")) return all;
