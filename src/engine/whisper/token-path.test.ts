@@ -41,7 +41,14 @@ test.each<[string, string[], string[], { frames?: number; delay?: number }]>([
     ["0-24", "24-50"],
     {},
   ],
-  ["a short word may be short", ["a@0-3", "hundred@3-43"], ["0-3", "3-43"], {}],
+  [
+    "a word that heads leave early gets more of its letters' time",
+    ["three@0-14", "is@14-35"],
+    ["0-18", "18-35"],
+    {},
+  ],
+  ["a word may be drawn out", ["three@0-60", "is@60-70"], ["0-60", "60-70"], {}],
+  ["a short word may be short", ["a@0-4", "hundred@4-43"], ["0-4", "4-43"], {}],
   ["what is not heard takes a frame", ["...@0-1", "hundred@1-20"], ["0-1", "1-20"], {}],
   ["more letters than frames take one each", ["a@0-1", "abcdefghi@1-2"], ["0-1", "1-2"], { frames: 2 }],
 ])("%s", async (_, words, frames, options) => {
@@ -51,23 +58,28 @@ test.each<[string, string[], string[], { frames?: number; delay?: number }]>([
 test("the share is that of all words, and of each one it is its own", async () => {
   const { shares } = await find(["one@10-25", "two@25-40", "six@60-60"]);
   const [all = 0, ...own] = shares;
-  expect(own).toEqual([1.06, 1.06, 0]);
+  // The word that is not there takes a part of the one before.
+  expect(own).toEqual([1.06, 0.88, 0]);
   // Half of the frames have nothing to look at.
   expect(all).toBe(0.64);
 });
 
-test.each<[string, number]>([
-  ["", 0],
-  [" don't, 2", 5],
-  ["é ñ", 2],
-  ["नमस्ते।", 9],
-  ["কলকাতা", 10],
-  ["தமிழ்", 7],
-  ["پاکستان۔", 7],
-  ["学校。", 6],
-  ["क्\u200Dष", 4],
-  ["\u{1F600}", 1],
-  ["ab\xff", 3],
-])("%p is spoken as %d letters", async (text, letters) => {
-  expect(Number(await run(probe, text))).toBe(letters);
+test.each<[string, number, boolean]>([
+  ["", 0, false],
+  [" don't, 2", 5, false],
+  ["é ñ", 2, false],
+  ["नमस्ते।", 9, false],
+  ["কলকাতা", 10, false],
+  ["தமிழ்", 7, false],
+  ["پاکستان۔", 7, false],
+  ["学校。", 6, true],
+  ["がっこう", 8, true],
+  ["、学校", 6, false],
+  ["ไทย", 3, true],
+  ["한국", 6, false],
+  ["क्\u200Dष", 4, false],
+  ["\u{1F600}", 1, false],
+  ["ab\xff", 3, false],
+])("%p is spoken as %d letters; written without spaces: %p", async (text, letters, isUnspaced) => {
+  expect(await run(probe, text)).toBe(`${letters} ${isUnspaced ? 1 : 0}`);
 });

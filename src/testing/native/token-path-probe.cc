@@ -1,6 +1,6 @@
 // Finds when words are spoken, as alignment does it: `token-path-probe FRAMES DELAY WORD@FROM-TO ...` gives each word as one unit to which
 // heads look from one frame to another; the sound is loud from the first one to the last, and quiet before and behind. It prints the frames of each word, and the shares of the whole and of each. `token-path-probe TEXT`
-// prints as how many letters a text is spoken.
+// prints as how many letters a text is spoken, and 1 where it begins in a script without spaces.
 #include "spoken-letters.h"
 #include "token-path.h"
 
@@ -11,7 +11,7 @@
 
 int main(int count, char ** arguments) {
     if (count == 2) {
-        printf("%d\n", SpokenLetters(arguments[1]));
+        printf("%d %d\n", SpokenLetters(arguments[1]), BeginsUnspaced(arguments[1]) ? 1 : 0);
         return 0;
     }
     WindowSound sound;

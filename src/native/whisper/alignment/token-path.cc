@@ -22,111 +22,144 @@ constexpr double kLeastOfLetter = 0.7;
 constexpr double kLongestLetter = 5;
 /** Of the frames that all units together take at least. */
 constexpr double kMostOfFrames = 0.9;
+/** What it costs that a unit takes e times the time of its letters, or that part of it. It grows with the square of the logarithm. */
+constexpr double kOtherLength = 15;
+/** A unit that takes more than so many times the time of its letters costs no more: speech is also drawn out. */
+constexpr double kFarLonger = 4;
 
-/** Returns how many frames each unit takes at least. */
-std::vector<int> LeastFrames(const WindowSound& sound) {
+/** Returns how many frames a letter takes in a window, on the whole. */
+double FramesOfLetter(const WindowSound& sound) {
     double letters = 0, loud = 0;
     for (const int of : sound.letters) letters += of;
     for (const float of : sound.loudness) loud += of;
-    const double letter = letters > 0 ? std::min(loud / letters, kLongestLetter) : 0;
+    return letters > 0 ? std::min(loud / letters, kLongestLetter) : 0;
+}
+
+/** Returns how many frames each unit takes at least. */
+std::vector<int> LeastFrames(const WindowSound& sound, double frames_of_letter) {
     std::vector<int> least;
     double           sum = 0;
     for (const int of : sound.letters) {
-        least.push_back(std::max(1, static_cast<int>(kLeastOfLetter * letter * of)));
+        least.push_back(std::max(1, static_cast<int>(kLeastOfLetter * frames_of_letter * of)));
         sum += least.back();
     }
     if (sum > kMostOfFrames * sound.frames) least.assign(sound.units, 1);
     return least;
 }
 
-/** Units, as many steps of each as it takes frames at least, with the pauses that may be before words and behind the last one. */
-class Steps {
+/**
+ * Finds the path unit by unit: what it is worth at most that a unit ends at a frame, for each frame, from what it is worth that the one
+ * before has ended earlier. A unit may take each length, and before each word there may be a pause.
+ */
+class PathSearch {
    public:
-    explicit Steps(const WindowSound& sound) : sound(sound) {
-        const std::vector<int> least = LeastFrames(sound);
-        for (int unit = 0; unit < sound.units; unit++) {
-            if (unit == 0 || sound.begins_word[unit]) step_unit.push_back(-1);
-            step_unit.insert(step_unit.end(), least[unit], unit);
-        }
-        step_unit.push_back(-1);
-        const size_t count = step_unit.size();
-        from.resize(count * sound.frames);
-        before.resize(count + 2);
-        now.resize(count + 2);
-        value.resize(count);
-        values.resize(static_cast<size_t>(sound.units + 1) * sound.frames);
-        may_leap.assign(count, 0.0f);
-        // A unit may follow another one without the pause between them.
-        for (size_t step = 2; step < count; step++) {
-            if (step_unit[step] < 0 || step_unit[step - 1] >= 0) may_leap[step] = kNever;
-        }
+    explicit PathSearch(const WindowSound& sound)
+        : sound(sound), places(sound.frames + 1), frames_of_letter(FramesOfLetter(sound)),
+          least(LeastFrames(sound, frames_of_letter)), pauses(places), gains(places), ended(places, kNever), net(places),
+          best(places), from(places), unit_begin(static_cast<size_t>(sound.units) * places), pause_begin(unit_begin.size()) {
+        for (int frame = 0; frame < sound.frames; frame++)
+            pauses[frame + 1] = pauses[frame] + kPause - (kPause + kPauseWhereLoud) * sound.loudness[frame];
+        ended[0] = 0;
     }
 
     UnitPath Find() {
-        SetValues();
-        const int count = static_cast<int>(step_unit.size());
-        // Two steps before the first one, so that each has two before it.
-        float* last = before.data() + 2;
-        float* next = now.data() + 2;
-        std::fill(before.begin(), before.end(), kNever);
-        std::fill(now.begin(), now.end(), kNever);
-        last[-1] = 0;  // Before the first frame: the first pause or, without it, the first unit comes next.
-        for (int frame = 0; frame < sound.frames; frame++) {
-            // That of a pause is before those of the units.
-            const float* of_units = values.data() + static_cast<size_t>(frame) * (sound.units + 1) + 1;
-            for (int step = 0; step < count; step++) value[step] = of_units[step_unit[step]];
-            uint8_t* came = from.data() + static_cast<size_t>(frame) * count;
-            for (int step = 0; step < count; step++) {
-                const float stay = last[step], move = last[step - 1], leap = last[step - 2] + may_leap[step];
-                const float moved = std::max(move, leap);
-                came[step] = stay >= moved ? 0 : (move >= leap ? 1 : 2);
-                next[step] = std::max(stay, moved) + value[step];
-            }
-            std::swap(last, next);
-            if (frame == 0) next[-1] = last[-1] = kNever;
+        for (int unit = 0; unit < sound.units; unit++) {
+            Begin(unit);
+            End(unit);
         }
-        return Trace(last);
+        return Trace();
     }
 
    private:
-    void SetValues() {
+    /** Sets what it is worth to begin a unit at each frame, less what the unit itself would have been worth up to there. */
+    void Begin(int unit) {
+        const float* attention = sound.attention.data() + static_cast<size_t>(unit) * sound.frames;
         for (int frame = 0; frame < sound.frames; frame++) {
-            const float  loud = sound.loudness[frame];
-            const int    looked = std::clamp(frame + sound.delay, 0, sound.frames - 1);
-            const float* attention = sound.attention.data() + looked;
-            float*       to = values.data() + static_cast<size_t>(frame) * (sound.units + 1);
-            *to++ = kPause - (kPause + kPauseWhereLoud) * loud;
-            for (int unit = 0; unit < sound.units; unit++)
-                to[unit] = attention[static_cast<size_t>(unit) * sound.frames] - kUnitWhereQuiet * (1 - loud);
+            const int looked = std::clamp(frame + sound.delay, 0, sound.frames - 1);
+            gains[frame + 1] = gains[frame] + attention[looked] - kUnitWhereQuiet * (1 - sound.loudness[frame]);
+        }
+        const bool may_pause = unit == 0 || sound.begins_word[unit];
+        uint16_t*  pause = pause_begin.data() + static_cast<size_t>(unit) * places;
+        float      paused = kNever;
+        int        since = 0;
+        for (int place = 0; place < places; place++) {
+            const bool after_pause = may_pause && paused + pauses[place] > ended[place];
+            pause[place] = static_cast<uint16_t>(after_pause ? since : place);
+            net[place] = (after_pause ? paused + pauses[place] : ended[place]) - gains[place];
+            if (ended[place] - pauses[place] > paused) {
+                paused = ended[place] - pauses[place];
+                since = place;
+            }
         }
     }
 
-    UnitPath Trace(const float* last) const {
-        UnitPath  path;
-        const int count = static_cast<int>(step_unit.size());
-        int       step = last[count - 1] >= last[count - 2] ? count - 1 : count - 2;
-        if (last[step] <= kNever / 2) return path;
+    /** Sets what it is worth that a unit ends at each frame. */
+    void End(int unit) {
+        const double usual = std::max(1.0, frames_of_letter * sound.letters[unit]);
+        const bool   is_heard = sound.letters[unit] > 0;
+        const int    far = std::max(least[unit], is_heard ? static_cast<int>(kFarLonger * usual) : 0);
+        const auto   cost = [&](int length) {
+            const double logarithm = std::log(length / usual);
+            return is_heard ? static_cast<float>(kOtherLength * logarithm * logarithm) : 0.0f;
+        };
+        std::fill(best.begin(), best.end(), kNever);
+        for (int length = least[unit]; length < std::min(far, places); length++) {
+            const float less = cost(length);
+            for (int place = length; place < places; place++) {
+                const float value = net[place - length] - less;
+                from[place] = value > best[place] ? place - length : from[place];
+                best[place] = std::max(best[place], value);
+            }
+        }
+        const float less = cost(far);
+        float       longest = kNever;
+        int         begin = 0;
+        for (int place = far; place < places; place++) {
+            if (net[place - far] > longest) {
+                longest = net[place - far];
+                begin = place - far;
+            }
+            if (longest - less > best[place]) {
+                best[place] = longest - less;
+                from[place] = begin;
+            }
+        }
+        uint16_t* begins = unit_begin.data() + static_cast<size_t>(unit) * places;
+        for (int place = 0; place < places; place++) {
+            ended[place] = best[place] <= kNever / 2 ? kNever : best[place] + gains[place];
+            begins[place] = static_cast<uint16_t>(from[place]);
+        }
+    }
+
+    UnitPath Trace() const {
+        UnitPath path;
+        int      end = places - 1;
+        for (int place = 0; place < places; place++) {
+            if (ended[place] - pauses[place] > ended[end] - pauses[end]) end = place;
+        }
+        if (ended[end] <= kNever / 2) return path;
         path.begin.assign(sound.units, 0);
         path.end.assign(sound.units, 0);
-        for (int frame = sound.frames - 1; frame >= 0; frame--) {
-            const int unit = step_unit[step];
-            if (unit >= 0) {
-                if (path.end[unit] == 0) path.end[unit] = frame + 1;
-                path.begin[unit] = frame;
-            }
-            step -= from[static_cast<size_t>(frame) * count + step];
+        for (int unit = sound.units - 1; unit >= 0; unit--) {
+            path.end[unit] = end;
+            path.begin[unit] = unit_begin[static_cast<size_t>(unit) * places + end];
+            end = pause_begin[static_cast<size_t>(unit) * places + path.begin[unit]];
         }
         return path;
     }
 
-    const WindowSound&   sound;
-    std::vector<int>     step_unit;
-    /** Of a frame: what each step is worth. */
-    std::vector<float> value;
-    /** Of each frame what a pause and each unit are worth. */
-    std::vector<float>   values;
-    std::vector<float>   before, now, may_leap;
-    std::vector<uint8_t> from;
+    const WindowSound& sound;
+    /** Before each frame and behind the last one. */
+    const int              places;
+    const double           frames_of_letter;
+    const std::vector<int> least;
+    /** Of the frames before a place: what pauses are worth, and a unit. */
+    std::vector<float> pauses, gains;
+    /** For each place: what it is worth that the unit has ended there, or begins there. */
+    std::vector<float> ended, net, best;
+    std::vector<int>   from;
+    /** For each unit and place: where a unit that ends there begins, and a pause before a unit that begins there. */
+    std::vector<uint16_t> unit_begin, pause_begin;
 };
 
 }  // namespace
@@ -146,7 +179,7 @@ double ShareOf(const WindowSound& sound, const UnitPath& path, int first, int la
 
 UnitPath FindPath(const WindowSound& sound) {
     if (sound.units == 0 || sound.units > sound.frames) return {};
-    UnitPath path = Steps(sound).Find();
+    UnitPath path = PathSearch(sound).Find();
     if (!path.begin.empty()) path.share = ShareOf(sound, path, 0, sound.units);
     return path;
 }

@@ -30,8 +30,8 @@ struct UnitPath {
 
 /**
  * Finds when each unit is spoken: the best way through what the heads look at, with pauses where the sound is quiet. It is
- * dynamic time warping, as the authors of Whisper use it (openai/whisper, `timing.py`), with pauses between words as steps of
- * their own, and a least time for each letter, because heads leave a word early for the next one.
+ * dynamic time warping, as the authors of Whisper use it (openai/whisper, `timing.py`), with pauses between words of their own, and
+ * with a time that each unit usually takes, by its letters, because heads leave a word early for the next one.
  *
  * @returns an empty path where there are more units than frames
  */

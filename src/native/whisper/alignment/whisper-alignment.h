@@ -191,7 +191,11 @@ WindowSound Alignment::SoundOf(const Window& window, const std::vector<float>& a
     sound.units = static_cast<int>(window.begins_word.size());
     sound.frames = window.frames;
     sound.begins_word = window.begins_word;
-    for (const std::string& text : window.unit_text) sound.letters.push_back(SpokenLetters(text));
+    for (int unit = 0; unit < sound.units; unit++) {
+        const std::string& text = window.unit_text[unit];
+        sound.letters.push_back(SpokenLetters(text));
+        if (BeginsUnspaced(text)) sound.begins_word[unit] = true;
+    }
     const int begin = std::min(options.sample_count, window.seek * (WHISPER_SAMPLE_RATE / 100));
     sound.loudness = LoudnessOf(options.samples + begin, options.sample_count - begin, window.frames);
     sound.attention.assign(static_cast<size_t>(sound.units) * sound.frames, 0.0f);
