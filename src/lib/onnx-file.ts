@@ -84,8 +84,12 @@ export function withOnnxFile<T>(path: string, work: (cursor: Cursor, size: numbe
   }
 }
 
-/** Reads single bytes and short texts of a file through a buffer. */
-export type Cursor = { byte(at: number): number; text(from: number, to: number): string };
+/** Reads single bytes and short texts of a file through a buffer, and fills arrays with its bytes. */
+export type Cursor = {
+  byte(at: number): number;
+  text(from: number, to: number): string;
+  read(from: number, bytes: Uint8Array): void;
+};
 
 function openCursor(descriptor: number, size: number): Cursor {
   const buffer = new Uint8Array(BUFFER_BYTES);
@@ -106,6 +110,13 @@ function openCursor(descriptor: number, size: number): Cursor {
       const bytes = new Uint8Array(to - from);
       if (readSync(descriptor, bytes, 0, bytes.length, from) < bytes.length) throw new Error(INCOMPLETE);
       return new TextDecoder().decode(bytes);
+    },
+    read(from, bytes) {
+      for (let done = 0; done < bytes.length; ) {
+        const count = readSync(descriptor, bytes, done, bytes.length - done, from + done);
+        if (count === 0) throw new Error(INCOMPLETE);
+        done += count;
+      }
     },
   };
 }

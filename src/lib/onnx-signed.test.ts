@@ -14,7 +14,7 @@ import {
   writeOnnx,
 } from "../testing/makers/onnx-graph.ts";
 import { TINY_CTC } from "../testing/makers/tiny-ctc.ts";
-import { withSignedWeights } from "./onnx-signed.ts";
+import { withFasterProducts } from "./onnx-faster.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-signed-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -72,9 +72,9 @@ function graph(): Graph {
   };
 }
 
-function signed(changed: Graph): ReturnType<typeof withSignedWeights> {
+function signed(changed: Graph): ReturnType<typeof withFasterProducts> {
   writeFileSync(path, writeOnnx({ ir_version: 9, graph: changed, opset_import: [{ version: 18 }] }));
-  return withSignedWeights(path);
+  return withFasterProducts(path, { areSigned: true });
 }
 
 async function run(file: string | Uint8Array) {
@@ -93,10 +93,10 @@ test("a network with signed weights computes exactly the same", async () => {
   ]);
   expect(types).toEqual([
     ["one", INT8],
-    ["two", INT8],
-    ["least", FLOAT],
     ["one_zero", INT8],
+    ["two", INT8],
     ["two_zero", INT8],
+    ["least", FLOAT],
   ]);
   const [plain, changed] = [await run(path), await run(bytes ?? "")];
   expect(changed).toEqual(plain);
@@ -145,7 +145,7 @@ describe("nothing is changed", () => {
   });
 
   test("of a network without such products", () => {
-    expect(withSignedWeights(join(TINY_CTC, "model.onnx"))).toBeUndefined();
+    expect(withFasterProducts(join(TINY_CTC, "model.onnx"), { areSigned: true })).toBeUndefined();
   });
 });
 

@@ -81,10 +81,15 @@ async function openNet(addon: OnnxAddon, family: string, files: ModelFiles): Pro
   if (info.family !== family)
     throw new Error(`${path} is a model of the family ${info.family}, not ${family}`);
   const isMapped = info.external.length > 0;
-  const session = await addon.open(fasterFile(path), 1, isMapped);
   const head = isIndic ? await addon.open(fileOf(files, "head"), 1, isMapped) : null;
   const ngrams = openNgrams(addon, info, files);
-  return { session, head, info, ngrams, factor: await tryOut(addon, { session, head, info }) };
+  const open = async (source: string | Uint8Array) => {
+    const session = await addon.open(source, 1, isMapped);
+    return { session, head, info, ngrams, factor: await tryOut(addon, { session, head, info }) };
+  };
+  const faster = fasterFile(path);
+  // Where a changed network does not run, the file as it is says why, or runs.
+  return faster === path ? open(path) : open(faster).catch(() => open(path));
 }
 
 function openNgrams(addon: OnnxAddon, { tokens }: CtcModelInfo, files: ModelFiles): Net["ngrams"] {

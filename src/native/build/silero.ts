@@ -8,6 +8,7 @@ import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "../silero");
 const HEADERS = join(import.meta.dirname, "../headers");
+const PROCESSOR = join(import.meta.dirname, "../onnx/processor.h");
 /** Version 6. It has the same shape as v5, and missed a seventh to a third less speech on labelled meetings. */
 export const SILERO_ONNX = join(
   import.meta.dirname,
@@ -45,6 +46,7 @@ export async function buildSilero(toolchain: Toolchain): Promise<string> {
     { path: import.meta.path },
     { path: SOURCES },
     { path: HEADERS },
+    { path: PROCESSOR },
     { path: SILERO_ONNX },
   ];
   return cachedBuild(partName(toolchain, "silero"), inputs, async (outDir) => {

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { onAbort } from "../../lib/abort.ts";
-import { withSignedWeights } from "../../lib/onnx-signed.ts";
+import { withFasterProducts } from "../../lib/onnx-faster.ts";
 import { withCarriedRuntime } from "../carried-runtime.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { readProcessor } from "../processor.ts";
@@ -162,8 +162,8 @@ export function loadOnnx({ dir, onnx, onnxruntime }: Pick<NativeFiles, "dir" | "
 export function fasterFile(path: string): string | Uint8Array {
   const flags = readProcessor()?.flags;
   // Without these instructions sums of bytes with a sign overflow in onnxruntime's products.
-  const hasVnni = flags?.has("avx512_vnni") || flags?.has("avx_vnni");
-  return (hasVnni ? withSignedWeights(path) : undefined) ?? path;
+  const areSigned = (flags?.has("avx512_vnni") || flags?.has("avx_vnni")) ?? false;
+  return withFasterProducts(path, { areSigned }) ?? path;
 }
 
 /**

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "onnx.h"
+#include "operations.h"
 
 /*
  * onnxruntime's C interface is a table of functions. New versions only append to it, so these positions are fixed; the
@@ -23,6 +24,7 @@ enum {
   SET_GRAPH_OPTIMIZATION = 23,
   SET_INTRA_OP_THREADS = 24,
   SET_INTER_OP_THREADS = 25,
+  ADD_CUSTOM_OP_DOMAIN = 28,
   GET_INPUT_COUNT = 30,
   GET_OUTPUT_COUNT = 31,
   GET_INPUT_NAME = 36,
@@ -66,7 +68,7 @@ typedef void *status;
 
 static const api_base *base;
 static const function *api;
-static void *environment, *memory, *allocator;
+static void *environment, *memory, *allocator, *operations;
 
 #define FN(position, ...) ((status(*)(__VA_ARGS__))api[position])
 #define RELEASE(position, object) ((void (*)(void *))api[position])(object)
@@ -95,7 +97,8 @@ bool onnx_open_runtime(const char *library, char *reason) {
   if (!api) return fail(reason, "the library is not onnxruntime");
   return succeeded(FN(CREATE_ENV, int, const char *, void **)(LOG_FATAL, "shruti", &environment), reason) &&
          succeeded(FN(CREATE_CPU_MEMORY, int, int, void **)(ARENA, MEMORY_DEFAULT, &memory), reason) &&
-         succeeded(FN(GET_ALLOCATOR, void **)(&allocator), reason);
+         succeeded(FN(GET_ALLOCATOR, void **)(&allocator), reason) &&
+         succeeded(onnx_make_operations(api, &operations), reason);
 }
 
 const char *onnx_runtime_version(void) { return base ? base->get_version() : ""; }
@@ -115,6 +118,7 @@ static bool set_options(void *options, int threads, bool is_mapped, char *reason
   return succeeded(((set_number)api[SET_INTRA_OP_THREADS])(options, threads), reason) &&
          succeeded(((set_number)api[SET_INTER_OP_THREADS])(options, 1), reason) &&
          succeeded(((set_number)api[SET_GRAPH_OPTIMIZATION])(options, ALL_OPTIMIZATIONS), reason) &&
+         succeeded(FN(ADD_CUSTOM_OP_DOMAIN, void *, void *)(options, operations), reason) &&
          /* A pattern is kept for each length of sound, without end. */
          succeeded(FN(DISABLE_MEM_PATTERN, void *)(options), reason) &&
          /* Threads that wait must not keep a core busy: other chunks and requests need it. */

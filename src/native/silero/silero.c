@@ -3,9 +3,7 @@
  */
 #include "silero.h"
 
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
+#include "../onnx/processor.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -23,28 +21,9 @@ static run_net *const VARIANTS[] = {
 #endif
 };
 
-#ifdef __x86_64__
-/* Bits of the register XCR0: what the operating system saves of AVX, and of AVX-512. */
-#define AVX_STATE 0x06
-#define AVX512_STATE 0xe6
-
-/* Not `__builtin_cpu_supports`: a library of zig cannot have it. */
-static int32_t best_for_processor(void) {
-  unsigned a, b, c, d, state, high;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA)) return 0;
-  __asm__("xgetbv" : "=a"(state), "=d"(high) : "c"(0));
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2) || (state & AVX_STATE) != AVX_STATE) return 0;
-  return (b & bit_AVX512F) && (state & AVX512_STATE) == AVX512_STATE ? 2 : 1;
-}
-#endif
-
 /* Returns the index of the fastest build that this processor can run; it can run all before it, too. */
 EXPORTED int32_t silero_best_variant(void) {
-#ifdef __x86_64__
   return best_for_processor();
-#else
-  return 0;
-#endif
 }
 
 /* Lengths of the two arrays that the caller keeps, in floats. */

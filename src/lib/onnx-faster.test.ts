@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { extractNativeFiles } from "../native/native-files.ts";
+import { CTC_INPUT, loadOnnx, type OnnxAddon } from "../native/onnx/onnx-addon.ts";
+import { seededRandom } from "../testing/makers/audio-makers.ts";
+import { type Graph, type Node, portOf, readOnnx, writeOnnx } from "../testing/makers/onnx-graph.ts";
+import { ROUNDED_BINS, ROUNDED_TOKENS, roundedConformer } from "../testing/makers/rounded-conformer.ts";
+import { withFasterProducts } from "./onnx-faster.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-faster-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const path = join(folder, "model.onnx");
+let addon: OnnxAddon;
+beforeAll(async () => {
+  addon = loadOnnx(await extractNativeFiles("")).addon;
+}, 60_000);
+
+function faster(made: Graph): Uint8Array {
+  writeFileSync(path, writeOnnx({ ir_version: 9, graph: made, opset_import: [{ version: 18 }] }));
+  return withFasterProducts(path, { areSigned: false }) ?? new Uint8Array();
+}
+
+/** How many nodes there are of each kind that the file before or after the change has. */
+function kindsOf(bytes: Uint8Array, kinds: readonly string[]): Record<string, number> {
+  const { node } = readOnnx(bytes).graph;
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, node.filter(({ op_type }) => op_type === kind).length]),
+  );
+}
+
+async function run(file: string | Uint8Array, samples: number) {
+  const session = await addon.open(file, 1, false);
+  const random = seededRandom(samples);
+  const sound = Float32Array.from({ length: samples }, () => random() - 0.5);
+  const allowed = new Uint8Array(ROUNDED_TOKENS).fill(1);
+  return addon.run(session, sound, CTC_INPUT.nemo, ROUNDED_BINS, allowed, null, null).promise;
+}
+
+const KINDS = ["ConvInteger", "Pad", "Softmax", "Sigmoid", "MatMulInteger"];
+const OWN_KINDS = [
+  "RelativeSoftmax",
+  "GatedConvolution",
+  "RoundedSwish",
+  "FirstConvolution",
+  "SeparateConvolution",
+];
+
+// Lengths that fill the processor's registers and others, fewer frames than a kernel has taps, and one frame.
+test.each([1_600, 2_400, 5_120, 32_000, 48_160])(
+  "a layer writes the same tokens: %d samples",
+  async (samples) => {
+    const bytes = faster(roundedConformer());
+    expect(kindsOf(bytes, [...KINDS, ...OWN_KINDS])).toEqual({
+      ...{ ConvInteger: 0, Pad: 0, Softmax: 0, Sigmoid: 0, MatMulInteger: 12 },
+      ...{
+        RelativeSoftmax: 1,
+        GatedConvolution: 1,
+        RoundedSwish: 1,
+        FirstConvolution: 1,
+        SeparateConvolution: 2,
+      },
+    });
+    const [plain, changed] = [await run(path, samples), await run(bytes, samples)];
+    expect(changed.ids).toEqual(plain.ids);
+    const differences = plain.probabilities.map((each, at) =>
+      Math.abs(each - (changed.probabilities[at] ?? 0)),
+    );
+    expect(Math.max(...differences)).toBeLessThan(1e-4);
+    // The results differ from frame to frame.
+    expect(new Set(plain.probabilities).size).toBeGreaterThan(plain.ids.length / 2);
+  },
+  60_000,
+);
+
+describe("stays as it is", () => {
+  const nodes = ({ node }: Graph, kind: string) => node.filter(({ op_type }) => op_type === kind);
+  const attributeOf = (node: Node | undefined, name: string) =>
+    node?.attribute?.find((each) => each.name === name) ?? { name: "", type: 0 };
+  const separate = (made: Graph) =>
+    nodes(made, "ConvInteger").find((each) => attributeOf(each, "group").i === 48);
+  test.each<[string, Record<string, number>, (made: Graph) => void]>([
+    [
+      "attention whose shift begins elsewhere",
+      { RelativeSoftmax: 0, Pad: 1, Softmax: 1 },
+      (made) => {
+        const [pad] = nodes(made, "Pad");
+        const pads = made.initializer?.find(({ name }) => name === pad?.input?.[1]);
+        if (pads) pads.raw_data = new Uint8Array(BigInt64Array.of(0n, 0n, 0n, 0n, 0n, 0n, 0n, 1n).buffer);
+      },
+    ],
+    [
+      "attention whose scores are a result, too",
+      { RelativeSoftmax: 0, Pad: 1, Softmax: 1 },
+      (made) => {
+        const [scores = ""] = nodes(made, "Softmax")[0]?.input ?? [];
+        made.output.push(portOf(scores, 1, ["n", 2, "t", "t"]));
+      },
+    ],
+    [
+      "a softmax over another dimension",
+      { RelativeSoftmax: 0, Softmax: 1 },
+      (made) => void Object.assign(attributeOf(nodes(made, "Softmax")[0], "axis"), { i: 2 }),
+    ],
+    [
+      "a convolution that looks farther back than ahead",
+      { GatedConvolution: 0, ConvInteger: 1 },
+      (made) => void Object.assign(attributeOf(separate(made), "pads"), { ints: [8, 0] }),
+    ],
+    [
+      "a convolution whose gates come first",
+      { GatedConvolution: 0, ConvInteger: 1 },
+      (made) => {
+        const [split] = nodes(made, "Split");
+        split?.output.reverse();
+      },
+    ],
+    [
+      "swish that something else reads, too",
+      { RoundedSwish: 0 },
+      (made) => {
+        const [sigmoid] = nodes(made, "Sigmoid");
+        const swish = nodes(made, "Mul").find(({ input }) => input?.[1] === sigmoid?.output[0]);
+        made.output.push(portOf(swish?.output[0] ?? "", 1, ["n", "t", 192]));
+      },
+    ],
+    [
+      "a convolution whose rounded input something else reads, too",
+      { GatedConvolution: 0 },
+      (made) => made.output.push(portOf(separate(made)?.input?.[0] ?? "", 2, ["n", 48, "t"])),
+    ],
+  ])(
+    "%s",
+    async (_name, kinds, change) => {
+      const made = roundedConformer();
+      change(made);
+      const bytes = faster(made);
+      expect(kindsOf(bytes, Object.keys(kinds))).toEqual(kinds);
+      expect((await run(bytes, 32_000)).ids).toEqual((await run(path, 32_000)).ids);
+    },
+    60_000,
+  );
+});
