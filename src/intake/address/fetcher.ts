@@ -52,7 +52,7 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
   let timer: Timer | undefined;
   let planned: NodeJS.Immediate | undefined;
   let isRunning = false;
-  /** Until then no attempt begins: its outcome could not be stored, and it would be made again at once. */
+  /** Until then nothing begins: a full disk or the like kept an outcome from being stored, and the work would be done again at once. */
   let restUntilMs = 0;
 
   function look(): void {
@@ -60,15 +60,21 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
     clearTimeout(timer);
     let pauseMs = LOOK_EVERY_MS;
     try {
-      settleArrivals(deps);
       for (const { uploadId, stop } of running.values()) if (!isUploadInUse(store, uploadId)) stop.abort();
-      endAllUnwanted();
-      startDue();
+      if (performance.now() >= restUntilMs) {
+        settleArrivals(deps, rest);
+        endAllUnwanted();
+        startDue();
+      }
     } catch (error) {
       deps.log.error({ err: error }, "fetches cannot be read");
       pauseMs = STORE_PAUSE_MS;
     }
     timer = setTimeout(look, pauseMs);
+  }
+
+  function rest(error: unknown): void {
+    if (lastingState(error) !== undefined) restUntilMs = performance.now() + OWN_WAIT_MS;
   }
 
   /** Ends fetches whose transcription has ended. They need no place, because no server is asked. */
@@ -77,9 +83,10 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
       // An attempt that runs was stopped, and ends its fetch.
       if (running.has(id) || ending.has(id)) continue;
       const ended = endUnwanted(deps, id)
-        .catch((error: unknown) =>
-          deps.log.error({ err: error, transcription_id: id }, "a fetch was not ended"),
-        )
+        .catch((error: unknown) => {
+          deps.log.error({ err: error, transcription_id: id }, "a fetch was not ended");
+          rest(error);
+        })
         .finally(() => ending.delete(id));
       ending.set(id, ended);
     }
@@ -87,7 +94,6 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
 
   /** Starts due fetches, one of each organization in turn, as far as there are places. */
   function startDue(): void {
-    if (performance.now() < restUntilMs) return;
     const nowMs = deps.clock.now();
     const limit = running.size + max_fetches;
     const waiting = organizationsWithFetches(store, nowMs).map((owner) => {
@@ -103,7 +109,7 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
     const ended = attemptFetch({ ...deps, counts }, transcriptionId, stop.signal, () => !isRunning)
       .catch(async (error: unknown) => {
         deps.log.error({ err: error, upload_id: uploadId }, "a fetch could not be settled");
-        if (lastingState(error) !== undefined) restUntilMs = performance.now() + OWN_WAIT_MS;
+        rest(error);
         // It is due still. Without a pause it would ask the server there again and again.
         await untilAborted(Bun.sleep(STORE_PAUSE_MS), stop.signal).catch(() => undefined);
       })
@@ -145,12 +151,16 @@ export function createFetcher(deps: FetcherDeps): Fetcher {
 }
 
 /** Settles transcriptions whose recordings have arrived or never will. One that cannot be settled keeps no other waiting. */
-function settleArrivals({ database, transcriptions, log }: FetcherDeps): void {
+function settleArrivals(
+  { database, transcriptions, log }: FetcherDeps,
+  onFailure: (error: unknown) => void,
+): void {
   for (const row of listArrived(database.store, BATCH)) {
     try {
       transcriptions.settleArrival(row);
     } catch (error) {
       log.error({ err: error, transcription_id: row.id }, "a fetched recording could not be taken up");
+      onFailure(error);
     }
   }
 }
