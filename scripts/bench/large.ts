@@ -12,7 +12,7 @@
  * q5_0 or q5_1; parakeet-cli has the same weights, sherpa-onnx and onnx-asr the same in ONNX: in 32 bits beside f16, else rounded to
  * 8 bits. FastConformers with a CTC head (ctc120m, ctc600m) are ONNX files that Shruti, sherpa-onnx and onnx-asr read: f32 or int8.
  * `--python` names a Python with these programs, onnx and onnxruntime. FastConformers write what random weights say; with a TDT head
- * each program writes something else.
+ * each program writes something else, but as many words.
  *
  * `--seconds` is the length of one recording, `--each` that of each of several. Shruti has several at once; the others have
  * them one after the other, as their programs do; `--batch` lets sherpa-onnx and onnx-asr compute several pieces together. `half` is the same speech with silence in half of it. On one core every
