@@ -49,6 +49,8 @@ export function openCtcRecognizer(family: string, nativeFiles: NativeFiles): Rec
     async load(files, device) {
       requireProcessor(device);
       const net = await openNet(addon, family, files);
+      // A changed network is as large as the file, and nothing needs it any more.
+      Bun.gc(true);
       return {
         device: "cpu",
         recognize: async (samples, settings, { signal }) => ({
