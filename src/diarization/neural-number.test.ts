@@ -178,6 +178,16 @@ describe("the number of people", () => {
     },
   );
 
+  test("is kept in a short recording by a person who says a word, not by half of another", async () => {
+    const windows = [...repeat(25, [[0]]), [1]];
+    const aloneMs = (person: number) => (person === 1 ? 900 : 4_000);
+    const scene = { windows, aloneMs, shiftSamples: 16_000 };
+    expect((await choose(scene)).count).toBe(1);
+    const { people, count, truth } = await choose(scene, { least: 2, most: 2 });
+    expect(count).toBe(2);
+    expect(inOrder(people)).toEqual(inOrder(truth));
+  });
+
   test("is the nearer bound where what is found lies outside", async () => {
     const windows = repeat(30, [
       [0, 1],

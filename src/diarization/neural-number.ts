@@ -55,7 +55,7 @@ export async function choosePeople(
   const wanted = Math.max(least, Math.min(most, found.count));
   const isInDoubt = nearness < DOUBTFUL_NEARNESS || (most === MAX_SPEAKERS && found.count > most);
   let best = found;
-  for (const leastMs of found.count === wanted ? [] : enoughTimes(leastMsOf(tree))) {
+  for (const leastMs of found.count === wanted ? [] : enoughTimes(tree, wanted > found.count)) {
     const clusters = givenClusters(tree, wanted, leastMs);
     if (!clusters) continue;
     const tried = await choose(clusters);
@@ -87,9 +87,14 @@ export function allotPeople(counts: readonly number[], { least, most }: PeopleBo
   return numbers;
 }
 
-function enoughTimes(leastMs: number): number[] {
-  const times: number[] = [];
-  for (let time = leastMs; time > 0 && time <= MOST_LEAST_MS; time *= 2) times.push(time);
-  for (let halving = 1; halving <= HALVINGS; halving++) times.push(leastMs / 2 ** halving);
-  return times;
+/**
+ * Returns the times that are tried as enough for a person, best first. Who is missing in a short recording says little, so there less time
+ * is tried first: with more, the voice of another person would be divided.
+ */
+function enoughTimes(tree: VoiceTree, isMissing: boolean): number[] {
+  const leastMs = leastMsOf(tree);
+  const more: number[] = [];
+  for (let time = leastMs; time > 0 && time <= MOST_LEAST_MS; time *= 2) more.push(time);
+  const less = Array.from({ length: HALVINGS }, (_, halving) => leastMs / 2 ** (halving + 1));
+  return isMissing && tree.isShort ? [...less, ...more] : [...more, ...less];
 }
