@@ -19,11 +19,11 @@ const BLOCK_SAMPLES = 2 * SAMPLE_RATE_HZ;
 const FRAME_SAMPLES = 320;
 /** The power above the telephone's band is computed at each eighth sample. */
 const EVERY_SAMPLES = 8;
-/** A block is wide when the power of its strongest frame above that band is this share of its mean power: −35 dB. */
-const WIDE_SHARE = 10 ** -3.5;
+/** A block is wide when the power of its strongest frame above that band is this share of its mean power: −40 dB. */
+const WIDE_SHARE = 10 ** -4;
 /** A track holds both bands when each has this time and this share of its speech. */
 const LEAST_SAMPLES = 10 * SAMPLE_RATE_HZ;
-const LEAST_SHARE = 0.05;
+const LEAST_SHARE = 0.1;
 
 /** Says whether a track has both speech of the telephone's band and speech with more than that. */
 export async function holdsBothBands(
