@@ -501,11 +501,13 @@ static void probabilities(const shruti_functions & functions) {
     }
 }
 
+#ifdef __x86_64__
 // Asks the kernel for the registers of AMX (arch_prctl(2), ARCH_REQ_XCOMP_PERM). True: they may be used.
 static bool may_use_tiles() {
     const long request = 0x1023, tile_data = 18;
     return syscall(SYS_arch_prctl, request, tile_data) == 0;
 }
+#endif
 
 static const ggml_type kQuantized[] = {GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
                                        GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
@@ -520,10 +522,12 @@ static void products_of(ggml_type type) {
 }
 
 int main(int argc, char ** argv) {
+#ifdef __x86_64__
     const char * tiles = argc > 1 ? argv[1] : "";
     const bool   emulates = strcmp(tiles, "emulate-amx") == 0;
     if (emulates) amx_emulate();
     if (strcmp(tiles, "amx") == 0 && !may_use_tiles()) die("the kernel does not let this program use AMX");
+#endif
     for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0}) {
         for (int width : {32, 64}) {
             attention(type, width, 1, 1536, 3, 1);
@@ -565,7 +569,12 @@ int main(int argc, char ** argv) {
     pairs(128, 70, 61, 3, 2);
     pairs(256, 33, 101, 4, 2, 2);
     pairs(128, 64, 40, 2, 1);
+<<<<<<< HEAD
     conformer_operations();
+=======
+#ifdef __x86_64__
+>>>>>>> 50f57f98 (kernels for 64-bit ARM: products of bytes and floats, attention, normalization and steps of decoding, compiled and tested under an emulator)
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
+#endif
     return 0;
 }

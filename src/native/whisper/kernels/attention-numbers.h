@@ -20,15 +20,15 @@ struct ByteNumbers {
     using QueryBlocks = ByteBlocks<kAttentionWidth, Signed::kLeft>;  // times keys without a sign
     using WeightBlocks = ByteBlocks<64, Signed::kRight>;             // without a sign, times values
     static constexpr int64_t kPerWord = 4;
-    static constexpr int     kMost = 127, kMostWeight = 255;
-    static constexpr float   kLog2OfMostWeight = 7.99435344f;
+    static constexpr int     kMost = 127, kMostWeight = 127 + kMoved;
+    static constexpr float   kLog2OfMostWeight = kMoved ? 7.99435344f : 6.98868469f;
 
     static bool takes(const ggml_tensor * dst) { return dst->op_params[SHRUTI_ATTENTION_IN_BYTES]; }
 
     // kPerWord vectors times a factor, as whole numbers with a sign.
     static Ints rounded_words(const Vec * x, Vec factor) { return rounded_bytes(x, factor); }
 
-    static Ints key_words(Ints words) { return without_sign(words); }
+    static Ints key_words(Ints words) { return moved(words); }
 
     static Ints weight_words(const Vec * x) { return unsigned_bytes_of(rounded(x[0]), rounded(x[1]), rounded(x[2]), rounded(x[3])); }
 
@@ -39,10 +39,10 @@ struct ByteNumbers {
         return bits_or(bits_or(shifted_left<24>(x[3]), shifted_left<16>(bits_and(x[2], low))), first);
     }
 
-    // The keys' 128, times the sum of the query's numbers.
+    // What was added to the keys, times the sum of the query's numbers.
     static void correct(QueryBlocks::Left & left, int64_t row) {
-        const __m256i * values = (const __m256i *) left.values[row];
-        left.corrections[row] = -128 * (sum_of_bytes(_mm256_loadu_si256(values)) + sum_of_bytes(_mm256_loadu_si256(values + 1)));
+        const int8_t * values = left.values[row];
+        if (kMoved) left.corrections[row] = -kMoved * (sum_of_bytes(load_32_bytes(values)) + sum_of_bytes(load_32_bytes(values + 32)));
     }
 };
 

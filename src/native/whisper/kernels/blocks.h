@@ -7,7 +7,7 @@
 #define SHRUTI_BLOCKS_H
 
 #include "settings.h"
-#include "vectors.h"
+#include "whole-vectors.h"
 
 #ifdef SHRUTI_VECTORS
 
@@ -149,6 +149,41 @@ inline Vec multiply_add(const uint32_t * left, Vec right, Vec sums) {
 #endif
 }
 
+#ifdef SHRUTI_NEON
+
+// Adds the products of one number of each row.
+template <int kPlace> SHRUTI_INLINE void multiply_numbers(const float32x4_t * rows, const float * right, float32x4_t (*sums)[4]) {
+    SHRUTI_UNROLL
+    for (int c = 0; c < 4; c++) {
+        const float32x4_t column = vld1q_f32(right + kPlace * kColumns + 4 * c);
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) add_product_of<kPlace>(sums[r][c], column, rows[r]);
+    }
+}
+
+inline void multiply_block(const uint32_t * left, const uint32_t * right, int64_t chunks, float * out, size_t stride,
+                           const Finish & finish) {
+    float32x4_t sums[kRows][4];
+    SHRUTI_UNROLL
+    for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = sums[r][2] = sums[r][3] = vdupq_n_f32(0);
+    for (int64_t i = 0; i < chunks; i++, left += kRows * kChunk, right += kChunk * kColumns) {
+        float32x4_t rows[kRows];
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) rows[r] = vld1q_f32((const float *) left + r * kChunk);
+        multiply_numbers<0>(rows, (const float *) right, sums);
+        multiply_numbers<1>(rows, (const float *) right, sums);
+        multiply_numbers<2>(rows, (const float *) right, sums);
+        multiply_numbers<3>(rows, (const float *) right, sums);
+    }
+    SHRUTI_UNROLL
+    for (int r = 0; r < kRows; r++) {
+        finish_row(out + r * stride, {sums[r][0], sums[r][1]}, r, 0, finish);
+        finish_row(out + r * stride + kLanes, {sums[r][2], sums[r][3]}, r, kLanes, finish);
+    }
+}
+
+#else
+
 inline void multiply_block(const uint32_t * left, const uint32_t * right, int64_t chunks, float * out, size_t stride,
                            const Finish & finish) {
     Vec sums[kRows][2];
@@ -173,11 +208,11 @@ inline void multiply_block(const uint32_t * left, const uint32_t * right, int64_
 }
 
 #endif
+#endif
 
+using Words = Ints;
+inline void store_words(uint32_t * p, Words x) { store_ints(p, x); }
 #ifdef SHRUTI_AVX512
-using Words = __m512i;
-inline Words words_of(const uint32_t * p) { return _mm512_loadu_si512(p); }
-inline void store_words(uint32_t * p, Words x) { _mm512_storeu_si512(p, x); }
 // Transposes 16 × 16 words.
 inline void transpose(const Words * in, uint32_t * out, size_t stride) {
     Words a[16], b[16];
@@ -201,25 +236,22 @@ inline void transpose(const Words * in, uint32_t * out, size_t stride) {
     }
 }
 #else
-using Words = __m256i;
-inline Words words_of(const uint32_t * p) { return _mm256_loadu_si256((const __m256i *) p); }
-inline void store_words(uint32_t * p, Words x) { _mm256_storeu_si256((__m256i *) p, x); }
 // Transposes 8 × 8 words.
 inline void transpose(const Words * in, uint32_t * out, size_t stride) {
     Words a[8], b[8];
     for (int i = 0; i < 4; i++) {
-        a[2 * i] = _mm256_unpacklo_epi32(in[2 * i], in[2 * i + 1]);
-        a[2 * i + 1] = _mm256_unpackhi_epi32(in[2 * i], in[2 * i + 1]);
+        a[2 * i] = low_pairs(in[2 * i], in[2 * i + 1]);
+        a[2 * i + 1] = high_pairs(in[2 * i], in[2 * i + 1]);
     }
     for (int i = 0; i < 2; i++) {
-        b[4 * i] = _mm256_unpacklo_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 1] = _mm256_unpackhi_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 2] = _mm256_unpacklo_epi64(a[4 * i + 1], a[4 * i + 3]);
-        b[4 * i + 3] = _mm256_unpackhi_epi64(a[4 * i + 1], a[4 * i + 3]);
+        b[4 * i] = low_fours(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 1] = high_fours(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 2] = low_fours(a[4 * i + 1], a[4 * i + 3]);
+        b[4 * i + 3] = high_fours(a[4 * i + 1], a[4 * i + 3]);
     }
     for (int i = 0; i < 4; i++) {
-        store_words(out + i * stride, _mm256_permute2x128_si256(b[i], b[4 + i], 0x20));
-        store_words(out + (4 + i) * stride, _mm256_permute2x128_si256(b[i], b[4 + i], 0x31));
+        store_words(out + i * stride, first_halves(b[i], b[4 + i]));
+        store_words(out + (4 + i) * stride, second_halves(b[i], b[4 + i]));
     }
 }
 #endif
@@ -228,19 +260,15 @@ inline void transpose(const Words * in, uint32_t * out, size_t stride) {
 inline Words to_words(const float * p) {
 #ifdef SHRUTI_BF16
     return (__m512i) _mm512_cvtne2ps_pbh(load(p + 16), load(p));
-#elif defined(SHRUTI_AVX512)
-    return _mm512_loadu_si512(p);
 #else
-    return _mm256_loadu_si256((const __m256i *) p);
+    return load_ints((const char *) p);
 #endif
 }
 inline Words halves_to_words(const uint16_t * p) {
 #ifdef SHRUTI_BF16
     return (__m512i) _mm512_cvtne2ps_pbh(load_half(p + 16), load_half(p));
-#elif defined(SHRUTI_AVX512)
-    return _mm512_castps_si512(load_half(p));
 #else
-    return _mm256_castps_si256(load_half(p));
+    return as_words(load_half(p));
 #endif
 }
 constexpr int kPerVector = kLanes * kPerWord;

@@ -14,16 +14,13 @@
 
 namespace shruti {
 
-// One side has a sign and the other has none: the instruction multiplies such.
+// One side has a sign and the other has none: the instruction of x86 multiplies such. With that of ARM both have one.
 enum class Signed { kLeft, kRight };
 
 // Four vectors times a factor, rounded to bytes with a sign.
 inline Ints rounded_bytes(const Vec * x, Vec factor) {
     return bytes_of(rounded(mul(x[0], factor)), rounded(mul(x[1], factor)), rounded(mul(x[2], factor)), rounded(mul(x[3], factor)));
 }
-
-// The bytes of the other side, which have no sign: 128 more.
-inline Ints without_sign(Ints bytes) { return bits_xor(bytes, fill_bytes(-128)); }
 
 template <int64_t Block, Signed kSigned, Factors FactorsOf = Factors::kOfBlocks> struct ByteBlocks {
     static constexpr int64_t kRows = 6, kColumns = 2 * kLanes, kBlock = Block, kBytes = 1;
@@ -43,10 +40,45 @@ template <int64_t Block, Signed kSigned, Factors FactorsOf = Factors::kOfBlocks>
         multiply_scaled<ByteBlocks>(left, count, values, factors, out, stride, finish);
     }
 
+#ifdef SHRUTI_NEON
+    // Computes the sums of a block's products. `values`: of a panel's block. A register has four fours of a row.
+    static SHRUTI_INLINE void multiply_block(const Left & left, const char * values, Ints (*whole)[2]) {
+        uint32x4_t sums[kRows][4];
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = sums[r][2] = sums[r][3] = vdupq_n_u32(0);
+        for (int k = 0; k < kBlock; k += 16) {
+            uint32x4_t fours[kRows];
+            SHRUTI_UNROLL
+            for (int r = 0; r < kRows; r++) fours[r] = words_at(left.values[r] + k);
+            multiply_fours<0>(fours, values + 16 * k, sums);
+            multiply_fours<1>(fours, values + 16 * k, sums);
+            multiply_fours<2>(fours, values + 16 * k, sums);
+            multiply_fours<3>(fours, values + 16 * k, sums);
+        }
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) {
+            whole[r][0] = {sums[r][0], sums[r][1]};
+            whole[r][1] = {sums[r][2], sums[r][3]};
+        }
+    }
+
+   private:
+    static SHRUTI_INLINE uint32x4_t words_at(const void * p) { return vreinterpretq_u32_s8(vld1q_s8((const int8_t *) p)); }
+
+    // Adds the products of one four of each row.
+    template <int kFour> static SHRUTI_INLINE void multiply_fours(const uint32x4_t * fours, const char * values, uint32x4_t (*sums)[4]) {
+        SHRUTI_UNROLL
+        for (int c = 0; c < 4; c++) {
+            const uint32x4_t column = words_at(values + 64 * kFour + 16 * c);
+            SHRUTI_UNROLL
+            for (int r = 0; r < kRows; r++) add_four_products_of<kFour>(sums[r][c], column, fours[r]);
+        }
+    }
+#else
     // Computes the sums of a block's products, and their corrections. `values`: of a panel's block.
     static SHRUTI_INLINE void multiply_block(const Left & left, const char * values, Ints (*whole)[2]) {
         SHRUTI_UNROLL
-        for (int r = 0; r < kRows; r++) whole[r][0] = whole[r][1] = fill_ints(kSigned == Signed::kLeft ? left.corrections[r] : 0);
+        for (int r = 0; r < kRows; r++) whole[r][0] = whole[r][1] = fill_ints(kMoved && kSigned == Signed::kLeft ? left.corrections[r] : 0);
         SHRUTI_UNROLL_MANY
         for (int k = 0; k < kBlock / 4; k++) {
             const Ints first = load_ints(values + 4 * kColumns * k), second = load_ints(values + 4 * kColumns * k + 4 * kLanes);
@@ -65,6 +97,7 @@ template <int64_t Block, Signed kSigned, Factors FactorsOf = Factors::kOfBlocks>
     static Ints multiply_add(Ints sum, Ints left, Ints right) {
         return kSigned == Signed::kLeft ? add_four_products(sum, right, left) : add_four_products(sum, left, right);
     }
+#endif
 };
 
 }  // namespace shruti

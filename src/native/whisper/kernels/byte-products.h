@@ -28,9 +28,9 @@ template <Factors kFactors> struct ByteProducts {
 
     static void round(const float * from, Left & left, int64_t r) {
         const RoundedBlock rounded = rounded_block(from);
-        _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
+        store_bytes(left.values[r], rounded.values);
         left.factors[r] = rounded.factor;
-        left.corrections[r] = -128 * sum_of_bytes(rounded.values);
+        if (kMoved) left.corrections[r] = -kMoved * sum_of_bytes(rounded.values);
     }
 
     static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
@@ -86,7 +86,7 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
         RoundedPanel<RoundedBytes>::pack(w, shape, column, from, count, wide, to);
     }
 
-    static Words words_of(const Vec * x, Vec multiplier) { return without_sign(rounded_bytes(x, multiplier)); }
+    static Words words_of(const Vec * x, Vec multiplier) { return moved(rounded_bytes(x, multiplier)); }
 };
 
 #elif !defined(SHRUTI_VNNI)
@@ -140,7 +140,7 @@ template <typename Type> struct FewBits {
 
     static void round(const float * from, Left & left, int64_t r) {
         const RoundedBlock rounded = rounded_block(from);
-        _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
+        store_bytes(left.values[r], rounded.values);
         left.start[r] = _mm_cvtsi128_si32(_mm_mullo_epi16(sums_of_byte_pairs(rounded.values), _mm_set1_epi16(-kCentre)));
         left.factors[r] = rounded.factor;
         if constexpr (kHasLeast) left.weighted[r] = rounded.factor * sum_of_bytes(rounded.values);

@@ -60,7 +60,7 @@ struct Ahead {
     size_t       bytes;
     Ahead(const char * rows, size_t stride, int64_t heads) : next(rows + kLanes * stride), bytes(kLanes * stride / heads) {}
     void fetch() {
-        for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(next + i, _MM_HINT_T0);
+        for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
         next += bytes;
     }
 };

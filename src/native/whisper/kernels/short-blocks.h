@@ -11,9 +11,9 @@
 
 // One instruction makes twice as many products of 16 bits as of floats. Without VNNI another one adds them up: processors with
 // AVX2 have more units for sums than for products, but with AVX-512 both instructions together take as long as floats. Processors
-// with bf16 numbers multiply these in the same time, and round and pack them in less.
+// with bf16 numbers multiply these in the same time, and round and pack them in less. ARM has no such instruction.
 // SHRUTI_SHORT_PRODUCTS: they are there; SHRUTI_SHORTS: they are the best in the place of floats.
-#if defined(SHRUTI_VECTORS) && (defined(SHRUTI_VNNI) || !defined(SHRUTI_AVX512))
+#if defined(SHRUTI_VECTORS) && !defined(SHRUTI_NEON) && (defined(SHRUTI_VNNI) || !defined(SHRUTI_AVX512))
 #define SHRUTI_SHORT_PRODUCTS 1
 #ifndef SHRUTI_BF16
 #define SHRUTI_SHORTS 1

@@ -12,21 +12,6 @@
 
 namespace shruti {
 
-#ifdef SHRUTI_AVX512
-// 16 bytes of each fourth row: a quarter of the vector for each.
-inline Ints load_fourth_rows(const char * from, size_t row_bytes) {
-    const auto row = [&](size_t i) { return _mm_loadu_si128((const __m128i *) (from + i * row_bytes)); };
-    const Ints two = _mm512_inserti32x4(_mm512_castsi128_si512(row(0)), row(4), 1);
-    return _mm512_inserti32x4(_mm512_inserti32x4(two, row(8), 2), row(12), 3);
-}
-#else
-// 16 bytes of each fourth row: a half of the vector for each.
-inline Ints load_fourth_rows(const char * from, size_t row_bytes) {
-    const auto row = [&](size_t i) { return _mm_loadu_si128((const __m128i *) (from + i * row_bytes)); };
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(row(0)), row(4), 1);
-}
-#endif
-
 // Adds to `start` the products of kCount vectors of numbers of each row, which are kMost at most, with those of a token, which
 // are bytes with a sign, four in each of `values`.
 template <int kCount, int kMost> SHRUTI_INLINE Ints add_products(Ints start, const Ints * numbers, const int32_t * values) {
@@ -110,7 +95,7 @@ SHRUTI_INLINE void unpack_rows(const block_q8_0 * blocks, size_t row_bytes, Bloc
     transpose_rows(from + offsetof(block_q8_0, qs), row_bytes, to.numbers);
     transpose_rows(from + offsetof(block_q8_0, qs) + 16, row_bytes, to.numbers + 4);
     SHRUTI_UNROLL_MANY
-    for (int i = 0; i < 8; i++) to.numbers[i] = bits_xor(to.numbers[i], fill_bytes(-128));
+    for (int i = 0; i < 8; i++) to.numbers[i] = moved(to.numbers[i]);
 }
 
 SHRUTI_INLINE void unpack_rows(const block_q5_0 * blocks, size_t row_bytes, Blocks<1> & to) {

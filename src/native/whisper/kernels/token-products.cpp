@@ -42,7 +42,7 @@ struct Part {
 };
 
 inline void fetch_ahead(const char * from, size_t bytes) {
-    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(from + kAhead + i, _MM_HINT_T0);
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + kAhead + i);
 }
 
 // Weights of f16. Inputs are rounded to f16; each sum has four parts.
@@ -99,7 +99,7 @@ struct Halves {
         SHRUTI_UNROLL
         for (int n = 0; n < N; n++) {
             const Vec sum = add(add(sums[n][0], sums[n][2]), add(sums[n][1], sums[n][3]));
-            product.out[(token + n) * product.out_stride + row] = total(sum);
+            product.out[(token + n) * product.out_stride + row] = total_of(sum);
         }
     }
 
@@ -154,44 +154,11 @@ struct Halves {
                 sums[r] = r < kRows ? add(add(parts[0][n][r % kRows], parts[2][n][r % kRows]), add(parts[1][n][r % kRows], parts[3][n][r % kRows]))
                                     : zero();
             alignas(16) float totals[4];
-            _mm_store_ps(totals, totals_of(sums));
+            store_four(totals, totals_of(sums));
             memcpy(product.out + (token + n) * product.out_stride + row, totals, kRows * sizeof(float));
         }
     }
-
-#ifdef SHRUTI_AVX512
-    static Vec   rounded_to_halves(Vec x) { return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
-    static float total(Vec x) { return sum_of(x); }
-
-    // The sums of four vectors: halves are added, then their halves, and so on, as _mm512_reduce_add_ps does.
-    static __m128 totals_of(const Vec * x) {
-        const Vec a = add(_mm512_shuffle_f32x4(x[0], x[1], 0x44), _mm512_shuffle_f32x4(x[0], x[1], 0xEE));
-        const Vec b = add(_mm512_shuffle_f32x4(x[2], x[3], 0x44), _mm512_shuffle_f32x4(x[2], x[3], 0xEE));
-        const Vec quads = add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
-        const Vec pairs = add(quads, _mm512_permute_ps(quads, 0x4E));
-        const Vec all = add(pairs, _mm512_permute_ps(pairs, 0xB1));
-        return _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), all));
-    }
-#else
-    static Vec   rounded_to_halves(Vec x) { return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
-    static float total(Vec x) {
-        const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-        const __m128 pairs = _mm_hadd_ps(half, half);
-        return _mm_cvtss_f32(_mm_hadd_ps(pairs, pairs));
-    }
-
-    // The sums of four vectors, in the order of ggml's.
-    static __m128 totals_of(const Vec * x) {
-        __m128 halves[4];
-        SHRUTI_UNROLL
-        for (int i = 0; i < 4; i++) halves[i] = _mm_add_ps(_mm256_castps256_ps128(x[i]), _mm256_extractf128_ps(x[i], 1));
-        return _mm_hadd_ps(_mm_hadd_ps(halves[0], halves[1]), _mm_hadd_ps(halves[2], halves[3]));
-    }
-#endif
 };
-
-// Rounded as ggml does, which keeps these numbers in f16.
-inline float rounded_to_half(float x) { return single(_cvtss_sh(x, 0)); }
 
 // Quantized weights, several rows side by side. Inputs are rounded to 8 bits. Weights are unpacked once for all tokens of a part.
 template <typename Type> struct Quantized {
@@ -238,10 +205,10 @@ template <typename Type> struct Quantized {
         if constexpr (kParts == 1) {
             sums[0] = sum_of_bytes(block.values);
         } else {
-            sums[0] = sum_of_bytes(_mm256_castsi256_si128(block.values));
-            sums[1] = sum_of_bytes(_mm256_extracti128_si256(block.values, 1));
+            sums_of_halves(block.values, sums);
         }
-        _mm256_storeu_si256((__m256i *) out.values, block.values);
+        store_bytes(out.values, block.values);
+        // ggml keeps these numbers in f16.
         out.factor = kInHalves ? rounded_to_half(block.factor) : block.factor;
         for (int p = 0; p < kParts; p++) {
             const float weighted = block.factor * (float) sums[p];

@@ -192,7 +192,7 @@ template <typename Numbers> struct WholeAttention {
 
     // Finds the largest number of each block, in places up to the next multiple of kLanes, and returns the largest of all.
     static float find_largest(const float * scores, int64_t depth, float * largest) {
-        __m128 most = _mm_set1_ps(-INFINITY);
+        Four most = fill_four(-INFINITY);
         for (int64_t b = 0; b < (depth + kLanes - 1) / kLanes * kLanes; b += 4) {
             Vec of[4];
             SHRUTI_UNROLL
@@ -202,12 +202,11 @@ template <typename Numbers> struct WholeAttention {
                 SHRUTI_UNROLL
                 for (int64_t j = kLanes; j < kBlock; j += kLanes) of[i] = max(of[i], load(x + j));
             }
-            const __m128 all = maxima_of(of);
-            most = _mm_max_ps(most, all);
-            _mm_store_ps(largest + b, all);
+            const Four all = maxima_of(of);
+            most = max(most, all);
+            store_four(largest + b, all);
         }
-        most = _mm_max_ps(most, _mm_movehl_ps(most, most));
-        return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+        return max_of(most);
     }
 
     // Adds up the weighted values of `blocks` blocks of queries.

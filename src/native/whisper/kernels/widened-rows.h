@@ -24,7 +24,7 @@ template <typename Type> void widen_blocks(const char * from, int64_t count, flo
         else
             least = mul(factor, fill(-Type::kOffset));
         alignas(32) int8_t numbers[32];
-        _mm256_store_si256((__m256i *) numbers, Type::bytes(*block));
+        store_bytes(numbers, Type::bytes(*block));
         SHRUTI_UNROLL
         for (int64_t i = 0; i < 32; i += kLanes) store(to + at + i, fma(factor, load_bytes(numbers + i), least));
     }

@@ -108,10 +108,8 @@ template <typename Row> struct WordAttention {
     static Words words_at(const char * row, int64_t d) {
 #ifdef SHRUTI_BF16
         return (__m512i) _mm512_cvtne2ps_pbh(Row::load_at(row, d + kLanes), Row::load_at(row, d));
-#elif defined(SHRUTI_AVX512)
-        return _mm512_castps_si512(Row::load_at(row, d));
 #else
-        return _mm256_castps_si256(Row::load_at(row, d));
+        return as_words(Row::load_at(row, d));
 #endif
     }
 
