@@ -177,7 +177,16 @@ async function compile(machine: Machine, options: string[], dir: string): Promis
   const kernels = readdirSync(KERNELS).filter((name) => name.endsWith(".cpp"));
   const sources = [join(SOURCES, "kernels-probe.cpp"), ...kernels.map((name) => join(KERNELS, name))];
   const objects = machine === ARM ? await compileBase(dir) : [await compileEmulator(dir)];
-  const flags = ["-std=c++17", "-O1", "-g", "-w", "-rdynamic", "-DSHRUTI_KERNELS", ...machine.checks, ...options];
+  const flags = [
+    "-std=c++17",
+    "-O1",
+    "-g",
+    "-w",
+    "-rdynamic",
+    "-DSHRUTI_KERNELS",
+    ...machine.checks,
+    ...options,
+  ];
   const compiler = machine.prefix ? `${machine.prefix}g++` : "c++";
   const linking = [...objects, ...machine.libraries, "-lpthread", "-o", join(dir, PROBE)];
   const compiled = await run(compiler, ...flags, ...INCLUDES, ...sources, ...linking);

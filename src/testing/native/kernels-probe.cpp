@@ -569,11 +569,8 @@ int main(int argc, char ** argv) {
     pairs(128, 70, 61, 3, 2);
     pairs(256, 33, 101, 4, 2, 2);
     pairs(128, 64, 40, 2, 1);
-<<<<<<< HEAD
     conformer_operations();
-=======
 #ifdef __x86_64__
->>>>>>> 50f57f98 (kernels for 64-bit ARM: products of bytes and floats, attention, normalization and steps of decoding, compiled and tested under an emulator)
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
 #endif
     return 0;
