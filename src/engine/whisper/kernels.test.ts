@@ -220,10 +220,10 @@ async function compileBase(dir: string): Promise<string[]> {
 for (const { name, needs, options, mostError, rounded, hasShorts, lacksShorts, tiles, isArm } of TARGETS) {
   const isHere = process.arch === (isArm ? "arm64" : "x64") && needs.every((flag) => FLAGS.has(flag));
   const because = isArm
-    ? `needs ARM, or Debian's packages g++-aarch64-linux-gnu and qemu-user-static`
-    : "needs a processor with its instructions";
+    ? "ARM, or Debian's packages g++-aarch64-linux-gnu and qemu-user-static"
+    : "a processor with its instructions";
   test.if(isHere || (isArm === true && EMULATES_ARM))(
-    `the kernels for ${name} compute what they should, and touch no memory of others (${because})`,
+    `the kernels for ${name} compute what they should, and touch no memory of others (needs ${because})`,
     async () => {
       const machine = isHere ? HERE : ARM;
       const probe = await probeFor(machine, options);
