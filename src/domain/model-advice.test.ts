@@ -31,14 +31,18 @@ describe("advice", () => {
     const [hindi, tamil] = languages;
     expect(hindi?.candidates[0]).toMatchObject({ rate: 6.8, model: { name: "whisper-hindi-large-v2" } });
     expect(tamil?.candidates[0]).toMatchObject({ rate: 18, model: { name: "large-v3-q5_0" } });
-    expect(install.map(({ name }) => name)).toEqual(["whisper-hindi-large-v2", "large-v3-q5_0"]);
+    // The best of each language need 8.7 GB together.
+    expect(install.map(({ name }) => name).toSorted()).toEqual(["large-v3-q5_0", "whisper-hindi-medium"]);
+    expect(adviseModels(["hi", "ta"], 9 * GB).install.map(({ name }) => name)).toContain(
+      "whisper-hindi-large-v2",
+    );
     for (const { candidates } of languages)
       expect(candidates.map(({ rate = 1000 }) => rate)).toEqual(
         candidates.map(({ rate = 1000 }) => rate).toSorted((a, b) => a - b),
       );
   });
 
-  test("stays within the memory: models together, else one that knows the most languages", () => {
+  test("stays within the memory", () => {
     for (const memory of [0.5, 1.2, 2, 3, 8, 64].map((size) => size * GB)) {
       const { languages, install } = adviseModels(["hi", "ta", "brx"], memory);
       expect(install.reduce((sum, model) => sum + leastMemory(model), 0)).toBeLessThanOrEqual(memory);

@@ -16,7 +16,7 @@ export type LanguageAdvice = {
 
 export type Advice = {
   languages: LanguageAdvice[];
-  /** What to install: the best model of each language where all of them fit together, else one that knows the most. */
+  /** What to install: of the models that fit together those that know the most languages, with the fewest errors. */
   install: PublishedModel[];
   /** Asked languages that none of these knows. */
   unknown: string[];
@@ -39,11 +39,9 @@ export function adviseModels(
   const fitting = models.filter((model) => leastMemory(model) <= memoryBytes);
   const advice = languages.map((language) => ({ language, candidates: candidatesFor(language, fitting) }));
   const known = advice.filter(({ candidates }) => candidates.length > 0);
-  const best = [...new Set(known.flatMap(({ candidates: [first] }) => first?.model ?? []))];
-  const needed = best.reduce((sum, model) => sum + leastMemory(model), 0);
   return {
     languages: advice,
-    install: needed <= memoryBytes ? best : widest(known, fitting),
+    install: bestTogether(known, memoryBytes),
     unknown: advice.flatMap(({ language, candidates }) => (candidates.length > 0 ? [] : [language])),
   };
 }
@@ -80,14 +78,26 @@ function candidatesFor(language: string, models: readonly PublishedModel[]): Can
   return found.sort((a, b) => (a.rate ?? NO_RATE) - (b.rate ?? NO_RATE));
 }
 
-/** Returns the model that knows the most of the languages, of several the one with the better places. */
-function widest(known: readonly LanguageAdvice[], models: readonly PublishedModel[]): PublishedModel[] {
-  const placesOf = (model: PublishedModel) =>
-    known.map(({ candidates }) => candidates.findIndex((candidate) => candidate.model === model));
-  const judged = models.map((model) => {
-    const places = placesOf(model).filter((place) => place >= 0);
-    return { model, count: places.length, sum: places.reduce((sum, place) => sum + place, 0) };
-  });
-  const [first] = judged.sort((a, b) => b.count - a.count || a.sum - b.sum);
-  return first && first.count > 0 ? [first.model] : [];
+/** Chooses the models that fit together, by their languages, then by their errors, then by their memory. */
+function bestTogether(known: readonly LanguageAdvice[], memoryBytes: number): PublishedModel[] {
+  const models = [...new Set(known.flatMap(({ candidates }) => candidates.map(({ model }) => model)))];
+  let best = { models: [] as PublishedModel[], unknown: known.length, errors: 0, memory: 0 };
+  // A list of this length has few sets.
+  for (let set = 1; set < 2 ** models.length; set++) {
+    const chosen = models.filter((_, at) => set & (1 << at));
+    const memory = chosen.reduce((sum, model) => sum + leastMemory(model), 0);
+    if (memory > memoryBytes) continue;
+    const costs = known.map(({ candidates }) => costOf(candidates, chosen));
+    const unknown = costs.filter((cost) => cost === undefined).length;
+    const errors = costs.reduce((sum: number, cost) => sum + (cost ?? 0), 0);
+    const difference = unknown - best.unknown || errors - best.errors || memory - best.memory;
+    if (difference < 0) best = { models: chosen, unknown, errors, memory };
+  }
+  return best.models;
+}
+
+/** The error rate of the first candidate that is chosen; without a figure its place counts. Undefined: none is chosen. */
+function costOf(candidates: readonly Candidate[], chosen: readonly PublishedModel[]): number | undefined {
+  const place = candidates.findIndex(({ model }) => chosen.includes(model));
+  return place < 0 ? undefined : (candidates[place]?.rate ?? NO_RATE + place);
 }

@@ -16,7 +16,10 @@ export type ErrorSource = {
 /** Word error rates of a model by language, in per cent, from one source. */
 export type PublishedErrors = { source: ErrorSource; rates: Readonly<Record<string, number>> };
 
-/** What was measured here, with random weights in the model's shape on one core (docs/engine.md section 6). */
+/**
+ * What was measured here: random weights in the model's shape, the whole server on one core of an AMD EPYC (Zen 5), dense speech, mapped
+ * files included (docs/engine.md section 11).
+ */
 export type MeasuredHere = { memoryBytes: number; timesRealTime: number };
 
 export type PublishedModel = {
@@ -83,14 +86,24 @@ const authorOf = (model: string): ErrorSource => ({
 export const INDIC_600M_OVERALL =
   "IndicConformer-600M over 22 languages: 20.8 % with 32 bits, 20.5 % with 8 bits (264 recordings; model card of hazardscarn10/indic-conformer-600m-int8, date not given)";
 
+const SMALL_16_BIT: MeasuredHere = { memoryBytes: 1.14e9, timesRealTime: 18.4 };
+const MEDIUM_16_BIT: MeasuredHere = { memoryBytes: 2.56e9, timesRealTime: 6 };
+
 const fineTune = (
   model: string,
   language: string,
   rate: number,
   bytes: number,
-  licence = "Apache-2.0",
+  measured?: MeasuredHere,
 ): PublishedModel => ({
-  ...{ name: model, title: `${model} (Speech Lab, IIT Madras)`, languages: [language], licence, bytes },
+  ...{
+    name: model,
+    title: `${model} (Speech Lab, IIT Madras)`,
+    languages: [language],
+    licence: "Apache-2.0",
+    bytes,
+  },
+  ...(measured ? { measured } : {}),
   obtain: `shruti models fetch ${model} --accept-unverified; shruti models add ${model} --languages ${language}`,
   errors: [{ source: authorOf(model), rates: { [language]: rate } }],
 });
@@ -104,7 +117,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 9.05e8,
     obtain:
       "shruti models fetch indicconformer-600m-int8 --accept-unverified; shruti models add indicconformer-600m-int8",
-    measured: { memoryBytes: 1.08e9, timesRealTime: 13 },
+    measured: { memoryBytes: 1.15e9, timesRealTime: 25.5 },
     errors: [{ source: { ...HINDI_600M, doubt: "of the weights with 32 bits" }, rates: { hi: 12.7 } }],
     overallRate: 20.5,
   },
@@ -116,7 +129,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 2.5e9,
     obtain:
       "shruti models fetch indicconformer-600m --accept-unverified, or a clone of ai4bharat/indic-conformer-600m-multilingual, which asks for a form; then shruti models add",
-    measured: { memoryBytes: 2.5e9, timesRealTime: 6 },
+    measured: { memoryBytes: 2.74e9, timesRealTime: 7.9 },
     errors: [{ source: HINDI_600M, rates: { hi: 12.7 } }],
     overallRate: 20.8,
   },
@@ -128,7 +141,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 1.4e8,
     obtain:
       "export the .nemo file with scripts/models/indicconformer.py of the source, quantize it, then shruti models add",
-    measured: { memoryBytes: 4.82e8, timesRealTime: 17.5 },
+    measured: { memoryBytes: 5.12e8, timesRealTime: 98 },
     errors: [
       {
         source: STUDENT,
@@ -144,6 +157,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 9e8,
     obtain:
       "ARTPARK-IISc/SraVaani-1.0 at Hugging Face has 16-bit weights in a form of its own, which shruti does not take; shruti models add takes a .nemo file, which was asked for there and is not known to be published. Size and languages are those of the card of ARTPARK-IISc/SraVaani; no weights were tried",
+    measured: { memoryBytes: 9.75e8, timesRealTime: 39.8 },
     errors: [
       {
         source: STUDENT,
@@ -159,6 +173,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 2.43e9,
     obtain:
       "parakeet-tdt-0.6b-v2.nemo of nvidia/parakeet-tdt-0.6b-v2 at Hugging Face, then shruti models add FILE.nemo --languages en --quantise q8_0. Not verified: its size, which is that of a fine-tune's file; no weights were tried",
+    measured: { memoryBytes: 1.14e9, timesRealTime: 30.2 },
     errors: [{ source: LEADERBOARD, rates: { en: 6.05 } }],
   },
   {
@@ -169,6 +184,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 1.53e9,
     obtain:
       "the ZIP of the language from the README of AI4Bharat/vistaar; shruti models add FILE.zip --languages CODE",
+    measured: MEDIUM_16_BIT,
     errors: [
       {
         source: VISTAAR,
@@ -187,6 +203,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     licence: "MIT",
     bytes: 1.08e9,
     obtain: "shruti models fetch large-v3-q5_0; shruti models add ggml-large-v3-q5_0.bin",
+    measured: { memoryBytes: 2.57e9, timesRealTime: 5.3 },
     errors: [
       {
         source: { ...COLLECTED, doubt: `${COLLECTED.doubt}, nor its weights: 16 bits are likely` },
@@ -194,8 +211,8 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
       },
     ],
   },
-  fineTune("whisper-hindi-small", "hi", 9.02, 9.67e8),
-  fineTune("whisper-hindi-medium", "hi", 6.82, 3.06e9),
+  fineTune("whisper-hindi-small", "hi", 9.02, 9.67e8, SMALL_16_BIT),
+  fineTune("whisper-hindi-medium", "hi", 6.82, 3.06e9, MEDIUM_16_BIT),
   fineTune("whisper-hindi-large-v2", "hi", 6.8, 6.17e9),
-  fineTune("whisper-telugu-medium", "te", 9.47, 3.06e9),
+  fineTune("whisper-telugu-medium", "te", 9.47, 3.06e9, MEDIUM_16_BIT),
 ];

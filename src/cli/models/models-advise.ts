@@ -70,7 +70,9 @@ export function registerModelsAdvise(models: Command, context: CliContext): void
       context.note(
         "error rates are those of the sources, with different normalizations: shruti benchmark measures on your recordings",
       );
-      context.note("memory and speed were measured with random weights of the same shape, on one core");
+      context.note(
+        "memory and speed were measured with random weights of the same shape, on one core of an AMD EPYC (Zen 5); TDT models in q8_0",
+      );
       context.note(INDIC_600M_OVERALL);
     });
 }
