@@ -164,8 +164,11 @@ static void gated_convolution(const float *gates, const float *kernels, float ke
 static const float LOWEST = -1.2784645f;
 
 static void rounded_swish(const float *values, size_t count, uint8_t *rounded, float *step, uint8_t *zero) {
-  /* The largest result is that of the largest number, and the lowest that of one of those nearest to the lowest place. */
-  floats most = {}, before = floats{} - INFINITY, behind = {};
+  /*
+   * The largest result is that of the largest number, and the lowest that of one of those nearest to the lowest place. Where no number
+   * is before it, one counts whose result is nothing.
+   */
+  floats most = {}, before = floats{} - 87.0f, behind = {};
   for (size_t n = 0; n < count; n += LANES) {
     const floats x = load(values + n, count - n, 0);
     most = larger(most, x);
