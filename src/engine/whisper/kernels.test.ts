@@ -140,7 +140,7 @@ const HERE: Machine = {
   ...{ prefix: "", checks: CHECKS, runs: [] },
   libraries: [join(NATIVE_DIR, "libggml-base.so")],
 };
-/** The emulator cannot run the checks of addresses, and there is no library of ggml for it. */
+/** The emulator cannot run the checks of addresses. The parts of ggml that the probe needs are compiled with it. */
 const ARM: Machine = {
   ...{ prefix: ARM_COMPILER, checks: [], runs: [ARM_EMULATOR, "-cpu", "neoverse-n1"] },
   libraries: ["-static"],

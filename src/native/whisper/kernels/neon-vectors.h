@@ -67,10 +67,8 @@ inline Four scale_by_power(Four x, Four n) {
 inline Vec scale_by_power(Vec x, Vec n) { return {scale_by_power(x.low, n.low), scale_by_power(x.high, n.high)}; }
 
 inline Four fill_four(float x) { return vdupq_n_f32(x); }
-inline Four load_four(const float * p) { return vld1q_f32(p); }
 inline void store_four(float * p, Four x) { vst1q_f32(p, x); }
 inline Four max(Four a, Four b) { return vmaxq_f32(a, b); }
-inline Four mul(Four a, Four b) { return vmulq_f32(a, b); }
 inline float max_of(Four x) { return vmaxvq_f32(x); }
 // The largest numbers of each of four vectors.
 inline Four maxima_of(const Vec * x) {

@@ -37,10 +37,8 @@ namespace shruti {
 using Four = __m128;
 
 inline Four fill_four(float x) { return _mm_set1_ps(x); }
-inline Four load_four(const float * p) { return _mm_loadu_ps(p); }
 inline void store_four(float * p, Four x) { _mm_storeu_ps(p, x); }
 inline Four max(Four a, Four b) { return _mm_max_ps(a, b); }
-inline Four mul(Four a, Four b) { return _mm_mul_ps(a, b); }
 inline float max_of(Four x) {
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
