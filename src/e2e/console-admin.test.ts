@@ -218,6 +218,8 @@ describe.skipIf(!hasBrowser)("the console of an admin (needs Chromium)", () => {
       page.evaluate(
         "[getComputedStyle(document.body).backgroundColor, document.querySelector('.chart canvas').toDataURL()]",
       ) as Promise<[string, string]>;
+    // The page draws a chart after it has shown the text beside it.
+    await page.locator(".chart canvas").first().waitFor();
     const [paper, chart] = await looks();
     await page.emulateMedia({ colorScheme: "dark" });
     await until("the chart is drawn for the dark", async () => (await looks())[1] !== chart);
