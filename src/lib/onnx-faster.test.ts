@@ -81,7 +81,7 @@ test("swish of numbers that all lie above its lowest place has the same bytes", 
   );
   const biased = made.node.filter(({ op_type, output }) => op_type === "Add" && inputs.has(output[0]));
   for (const { name, raw_data } of made.initializer ?? [])
-    if (raw_data && biased.some(({ input }) => input?.includes(name)))
+    if (raw_data && biased.some(({ input }) => input?.includes(name ?? "")))
       new Float32Array(raw_data.buffer, raw_data.byteOffset, raw_data.byteLength / 4).fill(20);
   expect(biased.length).toBeGreaterThan(0);
   const bytes = faster(made);
