@@ -118,11 +118,12 @@ export function gatedConvolutions(net: Network): boolean {
   for (const conv of net.graph.nodes) {
     const rounded = roundedOf(net, conv);
     const [channels = 0, inputs = 0, taps = 0, ...more] = rounded?.weight.dims ?? [];
-    if (!rounded || inputs !== 1 || more.length > 0 || taps % 2 === 0 || !isOwn(conv, channels, taps))
-      continue;
+    if (!rounded || inputs !== 1 || more.length > 0 || taps % 2 === 0) continue;
     const { weight, zero, step, scaled, input } = rounded;
     const rounding = net.maker(input, "DynamicQuantizeLinear");
-    const gate = gateOf(net, rounding?.inputs[0]);
+    const pad = padOf(net, rounding?.inputs[0]);
+    if (!isOwn(conv, channels, taps, pad?.around ?? [0, 0])) continue;
+    const gate = gateOf(net, pad ? pad.node.inputs[0] : rounding?.inputs[0]);
     const last = biasOf(net, scaled.outputs[0], channels);
     const swish = swishOf(net, last?.add.outputs[0]);
     if (!rounding || !gate || !last || !swish) continue;
@@ -140,6 +141,7 @@ export function gatedConvolutions(net: Network): boolean {
       swish.sigmoid,
       gate.product,
       gate.sigmoid,
+      ...(pad ? [pad.node] : []),
     ])
       net.replace(node, []);
     net.replace(gate.split, [turned(gate.split.inputs[0] ?? "", rows, [0, 2, 1])]);
@@ -226,13 +228,25 @@ function kernelsOf(
   return net.weights({ dims: [taps, channels], type: FLOAT, raw: new Uint8Array(numbers.buffer) });
 }
 
-/** Whether a convolution has a kernel for each channel, and as many frames as before. */
-function isOwn(conv: OnnxNode, channels: number, taps: number): boolean {
+/** Silence that is put around the frames of a value before it is rounded: an operation of its own, and the number of frames. */
+function padOf(net: Network, value: string | undefined) {
+  const node = net.maker(value, "Pad");
+  const [, around = "", filling = "", axes = ""] = node?.inputs ?? [];
+  const [from = 0, to = 0] = [2, 5].map((at) => net.numbers(around)?.[at]);
+  const isSilence = filling === "" || `${net.numbers(filling)}` === "0";
+  const mode = node && attribute(node, "mode")?.text;
+  if (!node || `${net.numbers(around)}` !== `${[0, 0, from, 0, 0, to]}` || axes !== "" || !isSilence) return;
+  return mode === undefined || mode === "constant" ? { node, around: [from, to] } : undefined;
+}
+
+/** Whether a convolution has a kernel for each channel, and as many frames as before. @param around frames that were put around */
+function isOwn(conv: OnnxNode, channels: number, taps: number, around: number[]): boolean {
   const [group, strides, dilations, pads] = ["group", "strides", "dilations", "pads"].map((name) =>
     attribute(conv, name),
   );
   if (!areAll(strides?.numbers, 1) || !areAll(dilations?.numbers, 1)) return false;
-  return group?.number === channels && `${pads?.numbers}` === `${[(taps - 1) / 2, (taps - 1) / 2]}`;
+  const all = around.map((count, side) => count + (pads?.numbers?.[side] ?? 0));
+  return group?.number === channels && `${all}` === `${[(taps - 1) / 2, (taps - 1) / 2]}`;
 }
 
 /** The gates that a value comes from: half of the channels times the sigmoid of the others. */

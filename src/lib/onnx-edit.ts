@@ -9,10 +9,11 @@ import { type Cursor, type Field, readNumbers, visitFields, withOnnxFile } from 
 export type Encoded = Uint8Array | FilePart;
 export type FilePart = { from: number; to: number; change?: (bytes: Uint8Array<ArrayBuffer>) => void };
 
-/** An attribute of a node: its integer, integers or tensor where it has such, and all of it as it is written. */
+/** An attribute of a node: its integer, text, integers or tensor where it has such, and all of it as it is written. */
 export type OnnxAttribute = {
   name: string;
   number?: number;
+  text?: string;
   numbers?: number[];
   tensor?: OnnxTensor;
   encoded: Encoded[];
@@ -142,6 +143,7 @@ function readAttribute(cursor: Cursor, field: Field, whole: FilePart, graph: Onn
   visitFields(cursor, field.from, field.to, (part) => {
     if (part.number === 1) attribute.name = cursor.text(part.from, part.to);
     if (part.number === 3) attribute.number = part.value;
+    if (part.number === 4) attribute.text = cursor.text(part.from, part.to);
     if (part.number === 5) attribute.tensor = readTensor(cursor, part, part);
     if (part.number === 8) readNumbers(cursor, part, (value) => numbers.push(value));
     graph.isOpen ||= ATTRIBUTE_GRAPHS.has(part.number) || attribute.tensor?.isElsewhere === true;
@@ -155,7 +157,7 @@ function readTensor(cursor: Cursor, field: Field, original: FilePart): OnnxTenso
   visitFields(cursor, field.from, field.to, (part) => {
     if (part.number === 1) readNumbers(cursor, part, (size) => tensor.dims.push(size));
     if (part.number === 2) tensor.type = part.value;
-    if (part.number === 5) readNumbers(cursor, part, (value) => tensor.values.push(value));
+    if (part.number === 5 || part.number === 7) readNumbers(cursor, part, (value) => tensor.values.push(value));
     if (part.number === 8) tensor.name = cursor.text(part.from, part.to);
     if (part.number === 9) tensor.raw = { from: part.from, to: part.to };
     if (part.number === 13 || part.number === 14) tensor.isElsewhere ||= part.number === 13 || part.value > 0;

@@ -6,7 +6,10 @@ import {
   swishOf,
 } from "./onnx-convolutions.ts";
 import { editOnnx, type OnnxGraph, type OnnxNode } from "./onnx-edit.ts";
-import { attribute, change, Network, nodeOf, orderOf, ours, turned } from "./onnx-network.ts";
+import { readOnnxFile } from "./onnx-file.ts";
+import { knownValues } from "./onnx-known.ts";
+import { leaveOutMasks, writeSizes } from "./onnx-masks.ts";
+import { attribute, change, FLOAT, Network, nodeOf, orderOf, ours, turned } from "./onnx-network.ts";
 import { signWeights } from "./onnx-signed.ts";
 
 /**
@@ -24,12 +27,21 @@ export function withFasterProducts(
   return editOnnx(path, (graph) => {
     const isRounded = graph.nodes.some(({ kind }) => kind === "DynamicQuantizeLinear");
     if (graph.isOpen || !isRounded) return false;
-    const done = STEPS.map((step) => step(new Network(graph)));
+    const done = [...withoutPadding(graph, path), ...STEPS.map((step) => step(new Network(graph)))];
     while (done.some(Boolean) && turnLess(new Network(graph)));
     if (areSigned) done.push(signWeights(graph));
     dropUnread(graph);
     return done.some(Boolean);
   });
+}
+
+/** Leaves out what networks compute for sounds that are padded. */
+function withoutPadding(graph: OnnxGraph, path: string): boolean[] {
+  const known = knownValues(graph, readOnnxFile(path).inputs);
+  if (!known) return [];
+  const done = [leaveOutMasks, writeSizes].map((step) => step(new Network(graph), known));
+  dropUnread(graph);
+  return done;
 }
 
 const STEPS = [
@@ -103,26 +115,34 @@ function roundedSwishes(net: Network): boolean {
 function relativeSoftmaxes(net: Network): boolean {
   for (const softmax of net.graph.nodes) {
     if (softmax.kind !== "Softmax" || softmax.domain !== "") continue;
-    const scaled = net.maker(softmax.inputs[0], "Mul");
-    const scale = scaled?.inputs.find((name) => net.numbers(name)?.length === 1);
-    const sum = net.maker(
-      scaled?.inputs.find((name) => name !== scale),
-      "Add",
-    );
+    const found = scaledOf(net, softmax.inputs[0]);
+    const sum = net.maker(found?.value, "Add");
     const shifts = sum?.inputs.map((name) => shiftOf(net, name)) ?? [];
     const shift = shifts.find((each) => each !== undefined);
     const content = sum?.inputs[shift === shifts[0] ? 1 : 0];
     const isLast = LAST_AXES.has(attribute(softmax, "axis")?.number ?? -1);
-    if (!scaled || !sum || !shift || !scale || content === undefined || !isLast) continue;
-    if (!net.onlyReader(scaled.outputs[0], "Softmax") || !net.onlyReader(sum.outputs[0], "Mul")) continue;
-    for (const node of [scaled, sum, ...shift.nodes]) net.replace(node, []);
+    if (!found || !sum || !shift || content === undefined || !isLast) continue;
+    const { by, factor } = found;
+    if (!net.onlyReader(by.outputs[0], "Softmax") || !net.onlyReader(sum.outputs[0], by.kind)) continue;
+    for (const node of [by, sum, ...shift.nodes]) net.replace(node, []);
+    const scale = net.weights({ dims: [], type: FLOAT, raw: new Uint8Array(Float32Array.of(factor).buffer) });
     net.replace(softmax, [ours("RelativeSoftmax", [content, shift.distance, scale], [...softmax.outputs])]);
   }
   return net.finish();
 }
 
-/** The last of four dimensions, from the beginning or, as the file has -1, from the end. */
-const LAST_AXES = new Set([-1, 3, 2 ** 64 - 1, 2 ** 64]);
+/** The last of four dimensions, from the beginning or from the end. */
+const LAST_AXES = new Set([-1, 3]);
+
+/** The product of a value and a number, or its quotient: the operation, the value, and what it is multiplied by. */
+function scaledOf(net: Network, name: string | undefined) {
+  const by = net.maker(name, "Mul") ?? net.maker(name, "Div");
+  const scale = by?.inputs.find((each) => net.numbers(each)?.length === 1);
+  const [number = 0] = net.numbers(scale ?? "") ?? [];
+  const value = by?.inputs.find((each) => each !== scale);
+  if (!by || scale === undefined || (by.kind === "Div" && by.inputs[1] !== scale)) return;
+  return { by, value, factor: by.kind === "Div" ? 1 / number : number };
+}
 
 /** The scores of distances that are shifted to a value. */
 function shiftOf(net: Network, value: string) {
@@ -140,7 +160,8 @@ function shiftOf(net: Network, value: string) {
     is(cut, 1, [1]) &&
     is(cut, 3, [2]) &&
     is(near, 1, [0]) &&
-    is(near, 3, [3]);
+    is(near, 3, [3]) &&
+    [cut, near].every(({ inputs: [, , , , step = ""] }) => step === "" || `${net.numbers(step)}` === "1");
   const nodes = [near, shifted, cut, reshaped, padded];
   const areAlone = nodes.every(({ outputs }) => net.readersOf(outputs[0] ?? "").length === 1);
   return isShift && areAlone ? { nodes, distance } : undefined;

@@ -124,15 +124,23 @@ function openCursor(descriptor: number, size: number): Cursor {
 /** A field of a message: its number, and its value or the range of its bytes. */
 export type Field = { number: number; value: number; from: number; to: number };
 
+/** The lowest 28 bits of a number, and those above them: a double has not all digits of a number below zero, whose high bits are set. */
+type Parts = { low: number; high: number };
+const addPart = (parts: Parts, index: number, byte: number) => {
+  if (index < 4) parts.low += (byte & 0x7f) * 2 ** (7 * index);
+  else parts.high += (byte & 0x7f) * 2 ** (7 * (index - 4));
+};
+const numberOf = ({ low, high }: Parts) => low + (high >= 2 ** 35 ? high - 2 ** 36 : high) * 2 ** 28;
+
 /** Calls `visit` for each field of the message between two positions. @throws Error when it is not whole */
 export function visitFields(cursor: Cursor, from: number, to: number, visit: (field: Field) => void): void {
   let at = from;
   const varint = (): number => {
-    let value = 0;
+    const parts = { low: 0, high: 0 };
     for (let index = 0; index < 10; index++) {
       const byte = cursor.byte(at++);
-      value += (byte & 0x7f) * 2 ** (7 * index);
-      if (byte < 0x80) return value;
+      addPart(parts, index, byte);
+      if (byte < 0x80) return numberOf(parts);
     }
     throw new Error(NO_MODEL);
   };
@@ -146,7 +154,7 @@ export function visitFields(cursor: Cursor, from: number, to: number, visit: (fi
     else if (wireType === FIXED32) at += 4;
     else if (wireType === LENGTH_DELIMITED) {
       const length = varint();
-      if (at + length > to) throw new Error(INCOMPLETE);
+      if (length < 0 || at + length > to) throw new Error(INCOMPLETE);
       visit({ number, value: length, from: at, to: at + length });
       at += length;
     } else throw new Error(NO_MODEL);
@@ -245,14 +253,14 @@ export function readNumbers(
     return;
   }
   for (let at = from; at < to; ) {
-    let number = 0;
-    for (let shift = 0; ; shift += 7) {
-      if (at >= to || shift > 63) throw new Error(INCOMPLETE);
+    const parts = { low: 0, high: 0 };
+    for (let index = 0; ; index++) {
+      if (at >= to || index > 9) throw new Error(INCOMPLETE);
       const byte = cursor.byte(at++);
-      number += (byte & 0x7f) * 2 ** shift;
+      addPart(parts, index, byte);
       if (byte < 0x80) break;
     }
-    visit(number);
+    visit(numberOf(parts));
   }
 }
 

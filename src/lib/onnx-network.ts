@@ -1,7 +1,7 @@
 import { attributeOf, type Encoded, type OnnxGraph, type OnnxNode, type OnnxTensor } from "./onnx-edit.ts";
 
 /** Numbers of ONNX data types. */
-export const [FLOAT, UINT8, INT64] = [1, 2, 7];
+export const [FLOAT, UINT8, INT8, INT64, BOOL] = [1, 2, 3, 7, 9];
 /** The domain of the addon's operations. Those that round have the same outputs as DynamicQuantizeLinear. */
 const OWN_DOMAIN = "shruti";
 /** Constants with more numbers than this are not looked at. */
@@ -50,14 +50,16 @@ export class Network {
     return isRounding && node?.outputs[1] === name;
   }
 
+  /** Whether the file itself has a value. */
+  isConstant(name: string): boolean {
+    return name === "" || this.graph.tensors.has(name) || this.maker(name, "Constant") !== undefined;
+  }
+
   /** A few numbers that the file itself has. */
   numbers(name: string): number[] | undefined {
     const constant = this.maker(name, "Constant");
     const tensor = this.graph.tensors.get(name) ?? (constant && attribute(constant, "value")?.tensor);
-    if (!tensor?.raw || tensor.isElsewhere || countOf(tensor) > MOST_NUMBERS) return undefined;
-    const { buffer } = this.graph.read(tensor.raw);
-    if (tensor.type === FLOAT) return [...new Float32Array(buffer)];
-    return tensor.type === INT64 ? Array.from(new BigInt64Array(buffer), Number) : undefined;
+    return tensor && countOf(tensor) <= MOST_NUMBERS ? numbersOf(this.graph, tensor) : undefined;
   }
 
   /** A name for a new value. */
@@ -135,6 +137,17 @@ export const orderOf = (node: OnnxNode) =>
 /** Whether all numbers are the same one; so are those that are missing. */
 export const areAll = (numbers: readonly number[] | undefined, value: number) =>
   (numbers ?? []).every((each) => each === value);
+/** The numbers of a tensor that the file itself has. */
+export function numbersOf(graph: OnnxGraph, tensor: OnnxTensor): number[] | undefined {
+  const { raw, type, values, isElsewhere } = tensor;
+  if (isElsewhere) return undefined;
+  if (!raw) return type === INT64 && values.length === countOf(tensor) ? values : undefined;
+  const { buffer } = graph.read(raw);
+  if (type === FLOAT) return [...new Float32Array(buffer)];
+  if (type === BOOL) return [...new Uint8Array(buffer)];
+  return type === INT64 ? Array.from(new BigInt64Array(buffer), Number) : undefined;
+}
+
 /** How many numbers a tensor has. */
 export const countOf = ({ dims }: Pick<OnnxTensor, "dims">) =>
   dims.reduce((product, size) => product * size, 1);
