@@ -1,4 +1,12 @@
-import { type Cursor, type Field, readNumbers, visitFields, withOnnxFile } from "./onnx-file.ts";
+import {
+  type Cursor,
+  type Field,
+  type OnnxPort,
+  readNumbers,
+  readPort,
+  visitFields,
+  withOnnxFile,
+} from "./onnx-file.ts";
 
 /*
  * Changes of a network: its nodes as objects, and its weights as parts of the file, which are read only when the changed network is
@@ -45,6 +53,8 @@ export type OnnxGraph = {
   tensors: Map<string, OnnxTensor>;
   /** Names that the caller gives or gets. */
   ports: Set<string>;
+  /** What the caller gives, and, in older files, weights. */
+  inputs: OnnxPort[];
   /** Whether nodes have graphs of their own, which could use any value, or weights lie in other files. */
   isOpen: boolean;
   /** Other fields of the graph. */
@@ -103,7 +113,7 @@ function visitWhole(
 
 function readGraph(cursor: Cursor, within: FilePart): OnnxGraph {
   const graph: OnnxGraph = {
-    ...{ nodes: [], tensors: new Map(), ports: new Set(), isOpen: false, rest: [] },
+    ...{ nodes: [], tensors: new Map(), ports: new Set(), inputs: [], isOpen: false, rest: [] },
     read: (part) => joined(cursor, [part]),
   };
   visitWhole(cursor, within, (field, whole) => {
@@ -116,9 +126,9 @@ function readGraph(cursor: Cursor, within: FilePart): OnnxGraph {
       // The shapes of values in between are left out, because they may change. onnxruntime finds them out itself.
       graph.rest.push(whole);
       if (field.number !== INPUT && field.number !== OUTPUT) return;
-      visitFields(cursor, field.from, field.to, (part) => {
-        if (part.number === 1) graph.ports.add(cursor.text(part.from, part.to));
-      });
+      const port = readPort(cursor, field);
+      graph.ports.add(port.name);
+      if (field.number === INPUT) graph.inputs.push(port);
     }
   });
   return graph;
@@ -157,7 +167,8 @@ function readTensor(cursor: Cursor, field: Field, original: FilePart): OnnxTenso
   visitFields(cursor, field.from, field.to, (part) => {
     if (part.number === 1) readNumbers(cursor, part, (size) => tensor.dims.push(size));
     if (part.number === 2) tensor.type = part.value;
-    if (part.number === 5 || part.number === 7) readNumbers(cursor, part, (value) => tensor.values.push(value));
+    if (part.number === 5 || part.number === 7)
+      readNumbers(cursor, part, (value) => tensor.values.push(value));
     if (part.number === 8) tensor.name = cursor.text(part.from, part.to);
     if (part.number === 9) tensor.raw = { from: part.from, to: part.to };
     if (part.number === 13 || part.number === 14) tensor.isElsewhere ||= part.number === 13 || part.value > 0;

@@ -98,6 +98,19 @@ describe("stays as it is", () => {
   const nodes = ({ node }: Graph, kind: string) => node.filter(({ op_type }) => op_type === kind);
   const attributeOf = (node: Node | undefined, name: string) =>
     node?.attribute?.find((each) => each.name === name) ?? { name: "", type: 0 };
+  /** Changes constants of some integers. */
+  const change = (made: Graph, from: bigint[], to: bigint[]) => {
+    const found = nodes(made, "Constant").flatMap((node) => {
+      const { t } = attributeOf(node, "value");
+      return t?.raw_data &&
+        `${t.dims}:${new BigInt64Array(t.raw_data.slice().buffer, 0, t.raw_data.length >> 3)}` ===
+          `${from.length}:${from}`
+        ? [t]
+        : [];
+    });
+    expect(found).toHaveLength(1);
+    for (const t of found) t.raw_data = new Uint8Array(BigInt64Array.from(to).buffer);
+  };
   const separate = (made: Graph) =>
     nodes(made, "ConvInteger").find((each) => attributeOf(each, "group").i === 48);
   test.each<[string, Record<string, number>, (made: Graph) => void]>([
@@ -105,9 +118,7 @@ describe("stays as it is", () => {
       "attention whose shift begins elsewhere",
       { RelativeSoftmax: 0, Pad: 1, Softmax: 1 },
       (made) => {
-        const [pad] = nodes(made, "Pad");
-        const pads = made.initializer?.find(({ name }) => name === pad?.input?.[1]);
-        if (pads) pads.raw_data = new Uint8Array(BigInt64Array.of(0n, 0n, 0n, 0n, 0n, 0n, 0n, 1n).buffer);
+        change(made, [1n, 0n], [0n, 1n]);
       },
     ],
     [
@@ -119,6 +130,23 @@ describe("stays as it is", () => {
       },
     ],
     [
+      "a mask that is not of padding alone",
+      {
+        RelativeSoftmax: 0,
+        GatedConvolution: 0,
+        FirstConvolution: 0,
+        SeparateConvolution: 0,
+        Where: 3,
+        Tile: 1,
+      },
+      (made) => {
+        const [sub] = nodes(made, "Sub").filter(({ input }) => input?.[0]?.startsWith("Add"));
+        const three = made.node.find(({ output }) => output[0] === sub?.input?.[1]);
+        const { t } = attributeOf(three, "value");
+        if (t) t.raw_data = new Uint8Array(Float32Array.of(9).buffer);
+      },
+    ],
+    [
       "a softmax over another dimension",
       { RelativeSoftmax: 0, Softmax: 1 },
       (made) => void Object.assign(attributeOf(nodes(made, "Softmax")[0], "axis"), { i: 2 }),
@@ -126,7 +154,7 @@ describe("stays as it is", () => {
     [
       "a convolution that looks farther back than ahead",
       { GatedConvolution: 0, ConvInteger: 1 },
-      (made) => void Object.assign(attributeOf(separate(made), "pads"), { ints: [8, 0] }),
+      (made) => change(made, [4n, 4n], [8n, 0n]),
     ],
     [
       "a convolution whose gates come first",

@@ -6,7 +6,6 @@ import {
   swishOf,
 } from "./onnx-convolutions.ts";
 import { editOnnx, type OnnxGraph, type OnnxNode } from "./onnx-edit.ts";
-import { readOnnxFile } from "./onnx-file.ts";
 import { knownValues } from "./onnx-known.ts";
 import { leaveOutMasks, writeSizes } from "./onnx-masks.ts";
 import { attribute, change, FLOAT, Network, nodeOf, orderOf, ours, turned } from "./onnx-network.ts";
@@ -27,7 +26,7 @@ export function withFasterProducts(
   return editOnnx(path, (graph) => {
     const isRounded = graph.nodes.some(({ kind }) => kind === "DynamicQuantizeLinear");
     if (graph.isOpen || !isRounded) return false;
-    const done = [...withoutPadding(graph, path), ...STEPS.map((step) => step(new Network(graph)))];
+    const done = [withoutPadding(graph), ...STEPS.map((step) => step(new Network(graph)))];
     while (done.some(Boolean) && turnLess(new Network(graph)));
     if (areSigned) done.push(signWeights(graph));
     dropUnread(graph);
@@ -36,12 +35,13 @@ export function withFasterProducts(
 }
 
 /** Leaves out what networks compute for sounds that are padded. */
-function withoutPadding(graph: OnnxGraph, path: string): boolean[] {
-  const known = knownValues(graph, readOnnxFile(path).inputs);
-  if (!known) return [];
+function withoutPadding(graph: OnnxGraph): boolean {
+  const known = knownValues(graph);
+  if (!known) return false;
   const done = [leaveOutMasks, writeSizes].map((step) => step(new Network(graph), known));
+  if (!done.some(Boolean)) return false;
   dropUnread(graph);
-  return done;
+  return true;
 }
 
 const STEPS = [

@@ -125,22 +125,22 @@ function openCursor(descriptor: number, size: number): Cursor {
 export type Field = { number: number; value: number; from: number; to: number };
 
 /** The lowest 28 bits of a number, and those above them: a double has not all digits of a number below zero, whose high bits are set. */
-type Parts = { low: number; high: number };
-const addPart = (parts: Parts, index: number, byte: number) => {
-  if (index < 4) parts.low += (byte & 0x7f) * 2 ** (7 * index);
-  else parts.high += (byte & 0x7f) * 2 ** (7 * (index - 4));
+type Digits = { low: number; high: number };
+const addDigits = (digits: Digits, index: number, byte: number) => {
+  if (index < 4) digits.low += (byte & 0x7f) * 2 ** (7 * index);
+  else digits.high += (byte & 0x7f) * 2 ** (7 * (index - 4));
 };
-const numberOf = ({ low, high }: Parts) => low + (high >= 2 ** 35 ? high - 2 ** 36 : high) * 2 ** 28;
+const numberOf = ({ low, high }: Digits) => low + (high >= 2 ** 35 ? high - 2 ** 36 : high) * 2 ** 28;
 
 /** Calls `visit` for each field of the message between two positions. @throws Error when it is not whole */
 export function visitFields(cursor: Cursor, from: number, to: number, visit: (field: Field) => void): void {
   let at = from;
   const varint = (): number => {
-    const parts = { low: 0, high: 0 };
+    const digits = { low: 0, high: 0 };
     for (let index = 0; index < 10; index++) {
       const byte = cursor.byte(at++);
-      addPart(parts, index, byte);
-      if (byte < 0x80) return numberOf(parts);
+      addDigits(digits, index, byte);
+      if (byte < 0x80) return numberOf(digits);
     }
     throw new Error(NO_MODEL);
   };
@@ -253,14 +253,14 @@ export function readNumbers(
     return;
   }
   for (let at = from; at < to; ) {
-    const parts = { low: 0, high: 0 };
+    const digits = { low: 0, high: 0 };
     for (let index = 0; ; index++) {
       if (at >= to || index > 9) throw new Error(INCOMPLETE);
       const byte = cursor.byte(at++);
-      addPart(parts, index, byte);
+      addDigits(digits, index, byte);
       if (byte < 0x80) break;
     }
-    visit(numberOf(parts));
+    visit(numberOf(digits));
   }
 }
 
@@ -288,7 +288,7 @@ function readPair(cursor: Cursor, from: number, to: number): [string, string] {
 }
 
 /** Reads name and type of an input or output: `ValueInfoProto` with a tensor. */
-function readPort(cursor: Cursor, { from, to }: Field): OnnxPort {
+export function readPort(cursor: Cursor, { from, to }: Field): OnnxPort {
   const port: OnnxPort = { name: "", type: 0, shape: [] };
   const readShape = (field: Field) =>
     visitFields(cursor, field.from, field.to, (dimension) => {

@@ -1,8 +1,8 @@
 import type { OnnxGraph, OnnxNode, OnnxTensor } from "./onnx-edit.ts";
-import { ONNX_BOOL, ONNX_FLOAT, ONNX_INT64, type OnnxPort } from "./onnx-file.ts";
+import { ONNX_BOOL, ONNX_FLOAT, ONNX_INT64 } from "./onnx-file.ts";
 import { attribute, countOf, numbersOf } from "./onnx-network.ts";
-import * as sizes from "./onnx-sizes.ts";
 import type { Size } from "./onnx-sizes.ts";
+import * as sizes from "./onnx-sizes.ts";
 
 /*
  * What is known of the values of a network before it runs, where it is given one sound at a time and its true length: their
@@ -32,13 +32,12 @@ const INTEGERS = new Set<number | undefined>([ONNX_INT64, 6]);
 const MOST_ELEMENTS = 64;
 
 /**
- * Returns what is known of the values of a graph.
+ * Returns what is known of the values of a graph that reads features (one sound × bins × frames) and the number of their frames.
  *
- * @param inputs features (one sound × bins × frames) and the number of frames
- * @returns undefined: the graph has other inputs
+ * @returns undefined: the graph reads something else
  */
-export function knownValues(graph: OnnxGraph, inputs: readonly OnnxPort[]): Map<string, Known> | undefined {
-  const [features, length, ...others] = inputs;
+export function knownValues(graph: OnnxGraph): Map<string, Known> | undefined {
+  const [features, length, ...others] = graph.inputs.filter(({ name }) => !graph.tensors.has(name));
   if (features?.type !== ONNX_FLOAT || features.shape.length !== 3 || others.length > 0) return;
   if (length?.type !== ONNX_INT64 || length.shape.length !== 1) return;
   const bins = features.shape[1];
@@ -90,7 +89,8 @@ const oneOf = (known: Known | undefined) => (known?.list?.length === 1 ? known.l
 /** What is kept of a value whose elements stay and get other places. */
 const moved = ({ type, every, below }: Known): Known => ({ type, every, below });
 /** A dimension, counted from the end where it is negative (in a file: as 64 bits without a sign). */
-const axisOf = (axis: number, rank: number) => (axis >= 2 ** 63 ? axis - 2 ** 64 : axis) + (axis < 0 || axis >= 2 ** 63 ? rank : 0);
+const axisOf = (axis: number, rank: number) =>
+  (axis >= 2 ** 63 ? axis - 2 ** 64 : axis) + (axis < 0 || axis >= 2 ** 63 ? rank : 0);
 
 /** The dimensions of a result where each of some values is repeated along dimensions of 1. */
 function broadcast(...all: Known[]): Known["dims"] {
@@ -122,7 +122,8 @@ function elementwise(work: Operation, type?: number): Rule {
     const result: Known = { type: type ?? a.type, dims: broadcast(a, b) };
     if (a.every !== undefined && b.every !== undefined) result.every = work(a.every, b.every);
     const [left, right] = [a.list, b.list];
-    if (!left || !right || (left.length !== right.length && left.length !== 1 && right.length !== 1)) return [result];
+    if (!left || !right || (left.length !== right.length && left.length !== 1 && right.length !== 1))
+      return [result];
     if (!result.dims?.every((size) => typeof size === "number")) return [result];
     result.list = Array.from({ length: Math.max(left.length, right.length) }, (_, at) => {
       const [x, y] = [left[left.length === 1 ? 0 : at], right[right.length === 1 ? 0 : at]];
@@ -176,7 +177,8 @@ const equal = onSizes((a, b) => {
 const cast: Rule = (node, [a = {}]) => {
   const to = attribute(node, "to")?.number;
   const work = (each: Content): Content | undefined => {
-    if (to === ONNX_BOOL) return typeof each === "boolean" ? each : typeof each === "number" ? each !== 0 : undefined;
+    if (to === ONNX_BOOL)
+      return typeof each === "boolean" ? each : typeof each === "number" ? each !== 0 : undefined;
     if (typeof each === "boolean") return each ? 1 : 0;
     if (FLOATS.has(to)) return each;
     return INTEGERS.has(to) ? sizes.wholeOf(each) : undefined;
@@ -204,19 +206,26 @@ const where: Rule = (_node, [condition = {}, a = {}, b = {}]) => {
 const shape: Rule = (node, [{ dims } = {}]) => {
   if (!dims) return undefined;
   const [from, to] = ["start", "end"].map((name) => attribute(node, name)?.number);
-  const part = dims.slice(axisOf(from ?? 0, dims.length), to === undefined ? dims.length : axisOf(to, dims.length));
+  const part = dims.slice(
+    axisOf(from ?? 0, dims.length),
+    to === undefined ? dims.length : axisOf(to, dims.length),
+  );
   return [{ type: ONNX_INT64, dims: [part.length], list: part }];
 };
 
 const gather: Rule = (node, [data = {}, at = {}]) => {
   const places = constantsOf(at);
   const parts = data.list;
-  if (!parts || !places || data.dims?.length !== 1 || (attribute(node, "axis")?.number ?? 0) !== 0) return undefined;
-  return [{ type: data.type, dims: at.dims, list: places.map((place) => parts[axisOf(place, parts.length)]) }];
+  if (!parts || !places || data.dims?.length !== 1 || (attribute(node, "axis")?.number ?? 0) !== 0)
+    return undefined;
+  return [
+    { type: data.type, dims: at.dims, list: places.map((place) => parts[axisOf(place, parts.length)]) },
+  ];
 };
 
 /** Reads dimensions from the second input, or from an attribute as in older files. */
-const axesOf = (node: OnnxNode, input: Known | undefined) => (input ? constantsOf(input) : attribute(node, "axes")?.numbers);
+const axesOf = (node: OnnxNode, input: Known | undefined) =>
+  input ? constantsOf(input) : attribute(node, "axes")?.numbers;
 
 const unsqueeze: Rule = (node, [a = {}, axes]) => {
   const places = axesOf(node, axes);
@@ -243,11 +252,15 @@ const concat: Rule = (node, inputs) => {
     const list = lists.flatMap((each) => [...(each ?? [])]);
     return [{ type: first.type, dims: [list.length], list }];
   }
-  if (!first.dims || inputs.some(({ dims }) => dims?.length !== first.dims?.length)) return [{ type: first.type }];
+  if (!first.dims || inputs.some(({ dims }) => dims?.length !== first.dims?.length))
+    return [{ type: first.type }];
   const dims = first.dims.map((size, at) => {
     const all = inputs.map((each) => each.dims?.[at]);
     if (at !== axisOf(axis, first.dims?.length ?? 0)) return size;
-    return all.reduce((sum, each) => (sum === undefined || each === undefined ? undefined : sizes.sumOf(sum, each)), 0);
+    return all.reduce(
+      (sum, each) => (sum === undefined || each === undefined ? undefined : sizes.sumOf(sum, each)),
+      0,
+    );
   });
   return [{ type: first.type, dims }];
 };
@@ -258,7 +271,8 @@ function reshaped(from: Known["dims"], to: readonly (Size | undefined)[]): Known
   const open = to.indexOf(-1);
   if (open < 0) return dims;
   dims[open] = undefined;
-  if (!from || from.includes(undefined) || dims.some((size, at) => size === undefined && at !== open)) return dims;
+  if (!from || from.includes(undefined) || dims.some((size, at) => size === undefined && at !== open))
+    return dims;
   const others = dims.filter((_, at) => at !== open) as Size[];
   const left = (from as Size[]).slice();
   let [product, divisor] = [1, 1];
@@ -288,10 +302,12 @@ const expand: Rule = (_node, [a = {}, to]) => {
 
 const tile: Rule = (_node, [a = {}, repeats]) => {
   const times = sizesOf(repeats);
-  const dims = times && a.dims?.map((size, at) => {
-    const by = times[at];
-    return size === undefined || by === undefined ? undefined : sizes.productOf(size, by);
-  });
+  const dims =
+    times &&
+    a.dims?.map((size, at) => {
+      const by = times[at];
+      return size === undefined || by === undefined ? undefined : sizes.productOf(size, by);
+    });
   return [{ ...moved(a), dims }];
 };
 
@@ -299,8 +315,17 @@ const constantOfShape: Rule = (node, [to], graph) => {
   const dims = sizesOf(to);
   const value = attribute(node, "value")?.tensor;
   const { type = ONNX_FLOAT, every = 0 } = value ? constant(graph, value) : {};
-  const count = dims?.every((size) => typeof size === "number") ? countOf({ dims: dims as number[] }) : Number.POSITIVE_INFINITY;
-  return [{ type, dims: dims && [...dims], every, list: count <= MOST_ELEMENTS ? Array(count).fill(every) : undefined }];
+  const count = dims?.every((size) => typeof size === "number")
+    ? countOf({ dims: dims as number[] })
+    : Number.POSITIVE_INFINITY;
+  return [
+    {
+      type,
+      dims: dims && [...dims],
+      every,
+      list: count <= MOST_ELEMENTS ? Array(count).fill(every) : undefined,
+    },
+  ];
 };
 
 const range: Rule = (_node, [from, to, step]) => {
@@ -314,7 +339,8 @@ const transpose: Rule = (node, [a = {}]) => {
   const dims = order?.map((at) => a.dims?.[at]);
   const result: Known = { ...moved(a), dims: a.dims && dims };
   const [rows, columns] = a.dims ?? [];
-  if (!a.list || `${order}` !== "1,0" || typeof rows !== "number" || typeof columns !== "number") return [result];
+  if (!a.list || `${order}` !== "1,0" || typeof rows !== "number" || typeof columns !== "number")
+    return [result];
   const list = a.list.map((_, at) => a.list?.[(at % rows) * columns + Math.floor(at / rows)]);
   return [{ ...result, list }];
 };
@@ -332,8 +358,10 @@ function partOfList({ list, dims }: Known, from: number, to: number, step: numbe
 
 /** How many of some elements a part has. */
 function cutSize(size: Size | undefined, from: Size | undefined, to: Size | undefined): Size | undefined {
-  if (size === undefined || from === undefined || to === undefined || sizes.leastOf(from) < 0) return undefined;
-  if (Number(to) >= 2 ** 31 - 1) return sizes.isAtMost(from, size) ? sizes.differenceOf(size, from) : undefined;
+  if (size === undefined || from === undefined || to === undefined || sizes.leastOf(from) < 0)
+    return undefined;
+  if (Number(to) >= 2 ** 31 - 1)
+    return sizes.isAtMost(from, size) ? sizes.differenceOf(size, from) : undefined;
   const isInside = sizes.leastOf(to) >= 0 && sizes.isAtMost(to, size) && sizes.isAtMost(from, to);
   return isInside ? sizes.differenceOf(to, from) : undefined;
 }
@@ -349,7 +377,8 @@ const slice: Rule = (_node, [a = {}, from, to, along, by]) => {
     if (result.dims) result.dims[at] = steps[n] === 1 ? cutSize(a.dims[at], starts[n], ends[n]) : undefined;
   }
   const [start, end, step = 1] = [starts[0], ends[0], steps[0]];
-  if (axes.length !== 1 || axes[0] !== 0 || typeof start !== "number" || typeof end !== "number") return [result];
+  if (axes.length !== 1 || axes[0] !== 0 || typeof start !== "number" || typeof end !== "number")
+    return [result];
   const list = partOfList(a, start, end, step);
   if (!list || !result.dims) return [result];
   const rest = a.dims.slice(1) as number[];
@@ -360,9 +389,13 @@ const slice: Rule = (_node, [a = {}, from, to, along, by]) => {
 const split: Rule = (node, [a = {}]) => {
   const parts = node.outputs.length;
   const axis = axisOf(attribute(node, "axis")?.number ?? 0, a.dims?.length ?? 0);
-  const dims = a.dims?.map((size, at) => (at !== axis ? size : typeof size === "number" ? size / parts : undefined));
+  const dims = a.dims?.map((size, at) =>
+    at !== axis ? size : typeof size === "number" ? size / parts : undefined,
+  );
   const isEven = attribute(node, "split") === undefined && node.inputs.length < 2;
-  return isEven || attribute(node, "num_outputs") ? node.outputs.map(() => ({ type: a.type, dims: dims && [...dims] })) : undefined;
+  return isEven || attribute(node, "num_outputs")
+    ? node.outputs.map(() => ({ type: a.type, dims: dims && [...dims] }))
+    : undefined;
 };
 
 const pad: Rule = (_node, [a = {}, around]) => {
@@ -376,7 +409,9 @@ const pad: Rule = (_node, [a = {}, around]) => {
 
 const convolution: Rule = (node, [a = {}, { dims: weight } = {}]) => {
   if (!a.dims || !weight || attribute(node, "auto_pad")) return undefined;
-  const [pads, strides, dilations] = ["pads", "strides", "dilations"].map((name) => attribute(node, name)?.numbers);
+  const [pads, strides, dilations] = ["pads", "strides", "dilations"].map(
+    (name) => attribute(node, name)?.numbers,
+  );
   const spatial = weight.length - 2;
   const dims = a.dims.map((size, at) => {
     if (at < 2) return at === 0 ? size : weight[0];
@@ -408,7 +443,10 @@ const means: Rule = (node, [a = {}, axes]) => {
 const rounded: Rule = (_node, [a = {}]) => [{ dims: a.dims }, { dims: [] }, { dims: [] }];
 const kept: Rule = (_node, [a = {}]) => [a];
 const dimsOnly = unary();
-const both = elementwise((a, b) => (a === false || b === false ? false : a === true && b === true ? true : undefined), ONNX_BOOL);
+const both = elementwise(
+  (a, b) => (a === false || b === false ? false : a === true && b === true ? true : undefined),
+  ONNX_BOOL,
+);
 const bothOrNone = elementwise(() => undefined);
 
 const RULES: Readonly<Record<string, Rule>> = {
@@ -416,7 +454,14 @@ const RULES: Readonly<Record<string, Rule>> = {
     const tensor = attribute(node, "value")?.tensor;
     return tensor ? [constant(graph, tensor)] : undefined;
   },
-  ...{ Shape: shape, Gather: gather, Unsqueeze: unsqueeze, Squeeze: squeeze, Concat: concat, Reshape: reshape },
+  ...{
+    Shape: shape,
+    Gather: gather,
+    Unsqueeze: unsqueeze,
+    Squeeze: squeeze,
+    Concat: concat,
+    Reshape: reshape,
+  },
   ...{ Expand: expand, Tile: tile, ConstantOfShape: constantOfShape, Range: range, Transpose: transpose },
   ...{ Slice: slice, Split: split, Pad: pad, Conv: convolution, ConvInteger: convolution },
   ...{ MatMul: matrices, MatMulInteger: matrices, ReduceMean: means, DynamicQuantizeLinear: rounded },
@@ -429,6 +474,9 @@ const RULES: Readonly<Record<string, Rule>> = {
   Not: unary((each) => (typeof each === "boolean" ? !each : undefined)),
   Pow: bothOrNone,
   ...Object.fromEntries(
-    ["Relu", "Sigmoid", "Sqrt", "LayerNormalization", "Softmax", "LogSoftmax"].map((kind) => [kind, dimsOnly]),
+    ["Relu", "Sigmoid", "Sqrt", "LayerNormalization", "Softmax", "LogSoftmax"].map((kind) => [
+      kind,
+      dimsOnly,
+    ]),
   ),
 };

@@ -20,7 +20,8 @@ export function leaveOutMasks(net: Network, known: ReadonlyMap<string, Known>): 
     if (node.domain !== "" || net.graph.ports.has(result)) continue;
     const values = node.inputs.map((name) => known.get(name));
     let kept: number | undefined;
-    if (node.kind === "Where") kept = values[0]?.every === false ? 2 : values[0]?.every === true ? 1 : undefined;
+    if (node.kind === "Where")
+      kept = values[0]?.every === false ? 2 : values[0]?.every === true ? 1 : undefined;
     if (node.kind === "Mul") kept = values[1]?.every === 1 ? 0 : values[0]?.every === 1 ? 1 : undefined;
     if (kept === undefined || !hasDimsOf(known.get(result), values[kept])) continue;
     same.set(result, node.inputs[kept] ?? "");
@@ -41,7 +42,8 @@ export function writeSizes(net: Network, known: ReadonlyMap<string, Known>): boo
       const value = known.get(name);
       if (net.isConstant(name) || value?.type !== INT64 || value.dims?.length !== 1) return name;
       const isTarget = node.kind === "Reshape" && place === 1;
-      const numbers = constantsOf(value) ?? (isTarget ? targetOf(value, known.get(node.inputs[0] ?? "")) : undefined);
+      const numbers =
+        constantsOf(value) ?? (isTarget ? targetOf(value, known.get(node.inputs[0] ?? "")) : undefined);
       if (!numbers || numbers.length === 0) return name;
       const raw = new Uint8Array(BigInt64Array.from(numbers, BigInt).buffer);
       return net.weights({ dims: [numbers.length], type: INT64, raw });
