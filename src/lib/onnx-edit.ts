@@ -13,9 +13,16 @@ import {
  * written. So a change of a large file takes the memory of one copy.
  */
 
-/** Bytes, or a part of the file, which `change` changes in place once it is read. */
-export type Encoded = Uint8Array | FilePart;
+/** Bytes, a part of the file, or what is made of either when it is written. */
+export type Encoded = Uint8Array | FilePart | MadePart;
+/** `change` changes the bytes in place once they are read. */
 export type FilePart = { from: number; to: number; change?: (bytes: Uint8Array<ArrayBuffer>) => void };
+/** `make` writes `length` bytes, all of which are 0 before. */
+export type MadePart = {
+  of: Uint8Array | FilePart;
+  length: number;
+  make: (bytes: Uint8Array, to: Uint8Array) => void;
+};
 
 /** An attribute of a node: its integer, text, integers or tensor where it has such, and all of it as it is written. */
 export type OnnxAttribute = {
@@ -174,7 +181,7 @@ function readTensor(cursor: Cursor, field: Field, original: FilePart): OnnxTenso
     if (part.number === 13 || part.number === 14) tensor.isElsewhere ||= part.number === 13 || part.value > 0;
   });
   const { raw, type } = tensor;
-  if (raw && sizeOf(raw) === 1 && type === UINT8 && !(raw instanceof Uint8Array))
+  if (raw && "from" in raw && sizeOf(raw) === 1 && type === UINT8)
     tensor.values.push(cursor.byte(raw.from));
   return tensor;
 }
@@ -231,6 +238,7 @@ function joined(cursor: Cursor, parts: readonly Encoded[]): Uint8Array<ArrayBuff
   for (const part of parts) {
     const target = bytes.subarray(at, at + sizeOf(part));
     if (part instanceof Uint8Array) target.set(part);
+    else if ("make" in part) part.make(joined(cursor, [part.of]), target);
     else {
       cursor.read(part.from, target);
       part.change?.(target);
@@ -240,7 +248,7 @@ function joined(cursor: Cursor, parts: readonly Encoded[]): Uint8Array<ArrayBuff
   return bytes;
 }
 
-const sizeOf = (part: Encoded) => (part instanceof Uint8Array ? part.length : part.to - part.from);
+const sizeOf = (part: Encoded) => ("length" in part ? part.length : part.to - part.from);
 const lengthOf = (parts: readonly Encoded[]) => parts.reduce((sum, part) => sum + sizeOf(part), 0);
 const textOf = (text: string) => new TextEncoder().encode(text);
 

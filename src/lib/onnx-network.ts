@@ -36,11 +36,12 @@ export class Network {
     return this.readers.get(name) ?? [];
   }
 
-  /** The node of a kind that alone reads a value, which nothing else does, the caller included. */
+  /** The node of a kind that alone reads a value, which nothing else does, the caller included. Names of our kinds are no one else's. */
   onlyReader(name: string | undefined, kind: string): OnnxNode | undefined {
     if (name === undefined || this.graph.ports.has(name)) return undefined;
     const [node, ...others] = this.readersOf(name);
-    return node?.kind === kind && node.domain === "" && others.length === 0 ? node : undefined;
+    const isPlain = node?.domain === "" || node?.domain === OWN_DOMAIN;
+    return node?.kind === kind && isPlain && others.length === 0 ? node : undefined;
   }
 
   /** Whether a value is the step of rounded ones: one number. */
@@ -53,6 +54,11 @@ export class Network {
   /** Whether the file itself has a value. */
   isConstant(name: string): boolean {
     return name === "" || this.graph.tensors.has(name) || this.maker(name, "Constant") !== undefined;
+  }
+
+  /** The zero of the rounded values of a step. */
+  zeroOf(step: string): string | undefined {
+    return this.makers.get(step)?.outputs[2];
   }
 
   /** A few numbers that the file itself has. */

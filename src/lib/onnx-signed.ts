@@ -54,6 +54,8 @@ function giveSign(tensor: OnnxTensor): void {
   tensor.type = INT8;
   tensor.values = [];
   delete tensor.original;
+  // What is made of weights is not read by products of onnxruntime.
+  if (raw && "make" in raw) return;
   if (raw === undefined || raw instanceof Uint8Array)
     tensor.raw = (raw ?? Uint8Array.from(values)).map((value) => value ^ SIGN);
   else

@@ -22,17 +22,30 @@ const FLAGS = [
   ...["-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-shared"],
 ];
 
-const LAYER_FLAGS = [
+const BUILD_FLAGS = [
   ...["-std=gnu++17", "-O3", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"],
   // Nothing of the language's library: the C compiler links it all.
-  ...["-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"],
+  ...["-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math"],
 ];
-/** Builds of the layers; `vector`: floats in a vector register. */
-const PLAIN_LAYERS = { name: "layers_plain", vector: 4, flags: [] as string[] };
-const X64_LAYERS = [
-  PLAIN_LAYERS,
-  { name: "layers_avx2", vector: 8, flags: ["-mavx2", "-mfma"] },
-  { name: "layers_avx512", vector: 16, flags: ["-mavx512f", "-mfma", "-mprefer-vector-width=512"] },
+/** Builds of a source, of which each has a name of its own in `symbol`; `vector`: floats in a vector register. */
+type Build = { source: string; symbol: string; name: string; vector: number; flags: string[] };
+const layers = (name: string, vector: number, flags: string[] = []): Build => ({
+  ...{ source: "layers.cpp", symbol: "LAYERS", name: `layers_${name}`, vector },
+  flags: ["-ffp-contract=fast", ...flags],
+});
+/** Their floats are those of onnxruntime's operations, so nothing is rounded once where those round twice. */
+const products = (name: string, vector: number, flags: string[] = []): Build => ({
+  ...{ source: "products.cpp", symbol: "PRODUCTS", name: `products_${name}`, vector },
+  flags: ["-ffp-contract=off", ...flags],
+});
+const AVX2 = ["-mavx2", "-mfma"];
+const AVX512 = ["-mavx512f", "-mfma", "-mprefer-vector-width=512"];
+const PLAIN_BUILDS = [layers("plain", 4), products("plain", 4)];
+const X64_BUILDS = [
+  ...PLAIN_BUILDS,
+  ...[layers("avx2", 8, AVX2), layers("avx512", 16, AVX512)],
+  ...[products("avx2", 8, AVX2), products("avx_vnni", 8, [...AVX2, "-mavxvnni"])],
+  products("avx512_vnni", 16, [...AVX512, "-mavx512vnni"]),
 ];
 
 /**
@@ -50,24 +63,24 @@ export async function buildOnnx(toolchain: Toolchain): Promise<string> {
     { path: HEADERS },
   ];
   return cachedBuild(partName(toolchain, "onnx"), inputs, async (outDir) => {
-    const layers = await compileLayers(toolchain, outDir);
-    const sources = [...FILES.map((name) => join(SOURCES, name)), ...layers];
+    const objects = await compileBuilds(toolchain, outDir);
+    const sources = [...FILES.map((name) => join(SOURCES, name)), ...objects];
     // The functions of Node's interface are those of the process that loads the addon.
     const linking = platform === "darwin" ? ["-undefined", "dynamic_lookup"] : ["-Wl,-s"];
     const files = [`-I${nodeHeaders()}`, "-o", join(outDir, "onnx.addon"), ...sources];
     await run([cc, ...FLAGS, ...mapFlags, ...files, ...linking, "-lm", "-ldl", "-lpthread"], { env });
-    for (const object of layers) rmSync(object);
+    for (const object of objects) rmSync(object);
   });
 }
 
-/** Compiles the layers once for each kind of processor. @returns the paths of the objects */
-async function compileLayers({ arch, cxx, env, mapFlags }: Toolchain, outDir: string): Promise<string[]> {
+/** Compiles what has code for each kind of processor. @returns the paths of the objects */
+async function compileBuilds({ arch, cxx, env, mapFlags }: Toolchain, outDir: string): Promise<string[]> {
   const compiled: string[] = [];
-  for (const { name, vector, flags } of arch === "x64" ? X64_LAYERS : [PLAIN_LAYERS]) {
+  for (const { source, symbol, name, vector, flags } of arch === "x64" ? X64_BUILDS : PLAIN_BUILDS) {
     const object = join(outDir, `${name}.o`);
-    const defined = [`-DLAYERS=${name}`, `-DVECTOR=${vector}`];
-    const source = join(SOURCES, "layers.cpp");
-    await run([cxx, ...LAYER_FLAGS, ...flags, ...mapFlags, ...defined, "-c", source, "-o", object], { env });
+    const defined = [`-D${symbol}=${name}`, `-DVECTOR=${vector}`];
+    const files = ["-c", join(SOURCES, source), "-o", object];
+    await run([cxx, ...BUILD_FLAGS, ...flags, ...mapFlags, ...defined, ...files], { env });
     compiled.push(object);
   }
   return compiled;

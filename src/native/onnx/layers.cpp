@@ -129,6 +129,13 @@ INLINE void store_rounded_some(floats whole, uint8_t *to) {
   *(bytes *)to = __builtin_convertvector(__builtin_convertvector(whole, ints), bytes);
 }
 
+INLINE void store_rounded(floats whole, uint8_t *to, size_t count) {
+  if (count >= (size_t)LANES) return store_rounded_some(whole, to);
+  uint8_t some[LANES];
+  store_rounded_some(whole, some);
+  memcpy(to, some, count);
+}
+
 static void gated_convolution(const float *gates, const float *kernels, float kernel_step,
                                             const float *bias, size_t frames, size_t channels, size_t taps,
                                             size_t before, float *work, float *result) {
@@ -160,37 +167,68 @@ static void gated_convolution(const float *gates, const float *kernels, float ke
   }
 }
 
-/* Where swish is lowest: it falls before, and rises behind it. */
-static const float LOWEST = -1.2784645f;
-
-static void rounded_swish(const float *values, size_t count, uint8_t *rounded, float *step, uint8_t *zero) {
-  /*
-   * The largest result is that of the largest number, and the lowest that of one of those nearest to the lowest place. Where no number
-   * is before it, one counts whose result is nothing.
-   */
-  floats most = {}, before = floats{} - 87.0f, behind = {};
+/* Rounds numbers whose least and most are known. */
+static void round_all(const float *values, size_t count, float least, float most, uint8_t *rounded, float *step,
+                      uint8_t *zero) {
+  float at;
+  const float of = step_of(least, most, &at);
   for (size_t n = 0; n < count; n += LANES) {
-    const floats x = load(values + n, count - n, 0);
-    most = larger(most, x);
-    before = larger(before, x < LOWEST ? x : before);
-    behind = smaller(behind, x < LOWEST ? behind : x);
+    const floats whole = in_steps(load(values + n, count - n, 0), of, at) + at;
+    store_rounded(whole, rounded + n, count - n);
   }
-  const float nearest[] = {largest_of(most), largest_of(before), -largest_of(-behind)};
+  *step = of;
+  *zero = (uint8_t)at;
+}
+
+static void normalized(const float *values, const float *scale, const float *bias, float epsilon, size_t rows, size_t width,
+                       float *result, uint8_t *rounded, float *step, uint8_t *zero) {
+  floats least = {}, most = {};
+  for (size_t row = 0; row < rows; row++) {
+    const float *from = values + row * width;
+    float *to = result + row * width;
+    /* Two sums of each: the next number needs not wait for the one before. */
+    floats sums[2] = {}, squares[2] = {};
+    for (size_t n = 0; n < width; n += LANES) sums[n / LANES % 2] += load(from + n, width - n, 0);
+    const float mean = sum_of(sums[0] + sums[1]) / (float)width;
+    for (size_t n = 0; n < width; n += LANES) {
+      const floats other = load(from + n, width - n, mean) - mean;
+      squares[n / LANES % 2] += other * other;
+    }
+    const float factor = 1.0f / sqrtf(sum_of(squares[0] + squares[1]) / (float)width + epsilon);
+    for (size_t n = 0; n < width; n += LANES) {
+      const floats value = (load(from + n, width - n, mean) - mean) * factor * load(scale + n, width - n, 0) +
+                           load(bias + n, width - n, 0);
+      least = smaller(least, value), most = larger(most, value);
+      store(to + n, value, width - n);
+    }
+  }
+  if (rounded) round_all(result, rows * width, -largest_of(-least), largest_of(most), rounded, step, zero);
+}
+
+static void limited_swish(const float *values, size_t count, swish_limits limits, uint8_t *rounded, float *step,
+                          uint8_t *zero) {
+  const float nearest[] = {limits.most, limits.before, limits.behind};
   const floats found = swish(load(nearest, 3, 0));
   float at;
   const float of = step_of(found[1] < found[2] ? found[1] : found[2], found[0], &at);
   for (size_t n = 0; n < count; n += LANES) {
     const floats whole = in_steps(swish(load(values + n, count - n, 0)), of, at) + at;
-    if (count - n >= LANES) {
-      store_rounded_some(whole, rounded + n);
-    } else {
-      uint8_t some[LANES];
-      store_rounded_some(whole, some);
-      memcpy(rounded + n, some, count - n);
-    }
+    store_rounded(whole, rounded + n, count - n);
   }
   *step = of;
   *zero = (uint8_t)at;
+}
+
+static void rounded_swish(const float *values, size_t count, uint8_t *rounded, float *step, uint8_t *zero) {
+  /* The largest result is that of the largest number, and the lowest that of one of those nearest to the lowest place. */
+  floats most = {}, before = all(SWISH_LEAST), behind = {};
+  for (size_t n = 0; n < count; n += LANES) {
+    const floats x = load(values + n, count - n, 0);
+    most = larger(most, x);
+    before = larger(before, x < SWISH_LOWEST ? x : before);
+    behind = smaller(behind, x < SWISH_LOWEST ? behind : x);
+  }
+  limited_swish(values, count, {largest_of(most), largest_of(before), -largest_of(-behind)}, rounded, step, zero);
 }
 
 /* The convolution of 3 x 3 bands at one place, every second one: a sum for each of some channels. */
@@ -299,5 +337,5 @@ static void separate_convolution(const uint8_t *values, float step, uint8_t zero
 
 extern "C" {
 extern const layer_code LAYERS;
-const layer_code LAYERS = {relative_softmax, gated_convolution, rounded_swish, first_convolution, separate_convolution};
+const layer_code LAYERS = {relative_softmax, gated_convolution, normalized, rounded_swish, limited_swish, first_convolution, separate_convolution};
 }

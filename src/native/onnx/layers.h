@@ -11,6 +11,19 @@
 extern "C" {
 #endif
 
+/* Swish falls before this place, and rises behind it. */
+#define SWISH_LOWEST -1.2784645f
+/* Stands for numbers before that place where there are none: its result is nothing. */
+#define SWISH_LEAST -87.0f
+
+/*
+ * The numbers from which the limits of swish follow: the largest, or 0, and those nearest to its lowest place, of which the one behind
+ * it is at most 0.
+ */
+typedef struct {
+  float most, before, behind;
+} swish_limits;
+
 /* The functions of layers.cpp for a kind of processors. */
 typedef struct {
   /*
@@ -33,8 +46,17 @@ typedef struct {
    */
   void (*gated_convolution)(const float *gates, const float *kernels, float kernel_step, const float *bias,
                             size_t frames, size_t channels, size_t taps, size_t before, float *work, float *result);
+  /*
+   * Rows with the mean 0 and the variance 1, then times `scale` and with `bias`, which are numbers of a row.
+   *
+   * rounded: receives bytes as DynamicQuantizeLinear makes them, with their step and zero; NULL: `result` is all
+   */
+  void (*normalized)(const float *values, const float *scale, const float *bias, float epsilon, size_t rows, size_t width,
+                     float *result, uint8_t *rounded, float *step, uint8_t *zero);
   /* Swish, rounded to bytes as DynamicQuantizeLinear rounds. */
   void (*rounded_swish)(const float *values, size_t count, uint8_t *rounded, float *step, uint8_t *zero);
+  /* The same of numbers whose limits are known. */
+  void (*limited_swish)(const float *values, size_t count, swish_limits limits, uint8_t *rounded, float *step, uint8_t *zero);
   /*
    * Rounding to bytes, a convolution of 3 x 3 that halves frames and bands, and no number below zero, rounded again.
    *

@@ -163,7 +163,9 @@ export function fasterFile(path: string): string | Uint8Array {
   const flags = readProcessor()?.flags;
   // Without these instructions sums of bytes with a sign overflow in onnxruntime's products.
   const areSigned = (flags?.has("avx512_vnni") || flags?.has("avx_vnni")) ?? false;
-  return withFasterProducts(path, { areSigned }) ?? path;
+  // onnxruntime has products for tiles of AMX, and the addon has not.
+  const areOurs = areSigned && !flags?.has("amx_int8");
+  return withFasterProducts(path, { areSigned, areOurs }) ?? path;
 }
 
 /**

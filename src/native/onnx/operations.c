@@ -6,16 +6,23 @@
 
 #include "processor.h"
 #include "layers.h"
+#include "products.h"
 
 /* Builds of layers.cpp, the slowest first. */
 extern const layer_code layers_plain;
 #ifdef __x86_64__
 extern const layer_code layers_avx2, layers_avx512;
 static const layer_code *const BUILDS[] = {&layers_plain, &layers_avx2, &layers_avx512};
+/* Builds of products.cpp. */
+extern const product_code products_plain, products_avx2, products_avx_vnni, products_avx512_vnni;
+static const product_code *const PRODUCT_BUILDS[] = {&products_plain, &products_avx2, &products_avx_vnni, &products_avx512_vnni};
 #else
 static const layer_code *const BUILDS[] = {&layers_plain};
+extern const product_code products_plain;
+static const product_code *const PRODUCT_BUILDS[] = {&products_plain};
 #endif
 static const layer_code *layers;
+static const product_code *products;
 
 /* Positions of functions in onnxruntime's table: runtime.c. */
 enum {
@@ -31,7 +38,7 @@ enum {
   RELEASE_SHAPE = 99,
 };
 enum { TYPE_FLOAT = 1, TYPE_UINT8 = 2, INVALID_ARGUMENT = 2 };
-enum { MOST_DIMENSIONS = 4, MOST_INPUTS = 6, MOST_OUTPUTS = 4, OPERATION_VERSION = 16 };
+enum { MOST_DIMENSIONS = 4, MOST_INPUTS = 6, MOST_OUTPUTS = 5, OPERATION_VERSION = 16 };
 
 typedef void (*function)(void);
 typedef void *status;
@@ -61,8 +68,7 @@ struct operation {
   /* Of this file. */
   const char *called;
   size_t inputs, outputs;
-  bool is_rounded;
-  int types[MOST_OUTPUTS];
+  int input_types[MOST_INPUTS], types[MOST_OUTPUTS];
 };
 
 typedef struct {
@@ -202,11 +208,105 @@ static status compute_separate_convolution(void *kernel, void *context) {
   return failed;
 }
 
+/* Computes into the output of index 0, or rounds into those of 0 to 2 and has work space in that of 3. */
+static status normalize(void *context, bool is_rounded) {
+  tensor values, scale, bias, epsilon;
+  void *result, *rounded = NULL, *step = NULL, *zero = NULL;
+  status failed = read_input(context, 0, &values);
+  if (!failed) failed = read_input(context, 1, &scale);
+  if (!failed) failed = read_input(context, 2, &bias);
+  if (!failed) failed = read_input(context, 3, &epsilon);
+  if (failed) return failed;
+  const int64_t width = values.rank ? values.dims[values.rank - 1] : 0;
+  if (scale.rank != 1 || bias.rank != 1 || scale.dims[0] != width || bias.dims[0] != width)
+    return refuse("the rows and factors do not fit together");
+  size_t rows = 1;
+  for (size_t n = 0; n + 1 < values.rank; n++) rows *= (size_t)values.dims[n];
+  failed = make_output(context, is_rounded ? 3 : 0, values.dims, values.rank, &result);
+  if (!failed && is_rounded) failed = make_output(context, 0, values.dims, values.rank, &rounded);
+  if (!failed && is_rounded) failed = make_output(context, 1, NULL, 0, &step);
+  if (!failed && is_rounded) failed = make_output(context, 2, NULL, 0, &zero);
+  if (!failed)
+    layers->normalized(values.numbers, scale.numbers, bias.numbers, epsilon.numbers[0], rows, (size_t)width, result,
+                       rounded, step, zero);
+  return failed;
+}
+
+static status compute_normalized(void *kernel, void *context) { return (void)kernel, normalize(context, false); }
+static status compute_normalized_rounded(void *kernel, void *context) { return (void)kernel, normalize(context, true); }
+
+/* A product that is to be computed, its result but for the columns, and the shape of the result. */
+typedef struct {
+  product of;
+  size_t rank;
+  int64_t dims[MOST_DIMENSIONS];
+} rounded_product;
+
+static status read_product(void *context, rounded_product *read) {
+  tensor rows, step, zero, panels, steps, biases;
+  status failed = read_input(context, 0, &rows);
+  if (!failed) failed = read_input(context, 1, &step);
+  if (!failed) failed = read_input(context, 2, &zero);
+  if (!failed) failed = read_input(context, 3, &panels);
+  if (!failed) failed = read_input(context, 4, &steps);
+  if (!failed) failed = read_input(context, 5, &biases);
+  if (failed) return failed;
+  if (rows.rank < 1 || panels.rank != 2 || biases.rank != 1) return refuse("the rows and weights have other dimensions");
+  const int64_t depth = rows.dims[rows.rank - 1], columns = biases.dims[0];
+  if (panels.dims[1] != (int64_t)product_panel_bytes((size_t)depth) ||
+      panels.dims[0] != (columns + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS)
+    return refuse("the rows and weights do not fit together");
+  int64_t count = 1;
+  for (size_t n = 0; n + 1 < rows.rank; n++) count *= read->dims[n] = rows.dims[n];
+  read->dims[rows.rank - 1] = columns;
+  read->rank = rows.rank;
+  read->of = (product){
+      .rows = rows.data, .step = step.numbers[0], .zero = *(uint8_t *)zero.data, .panels = panels.data,
+      .column_steps = steps.numbers, .has_steps = steps.rank == 1 && steps.dims[0] == columns, .biases = biases.numbers,
+      .count = (size_t)count, .depth = (size_t)depth, .columns = (size_t)columns,
+  };
+  return NULL;
+}
+
+/* Multiplies into the outputs `at` and `at + 1`, the second of which is work space. */
+static status compute_product(void *context, const rounded_product *read, size_t at, float **result, swish_limits *limits) {
+  const int64_t bytes = (int64_t)products->work_bytes(read->of.count, read->of.depth);
+  void *numbers, *work;
+  status failed = make_output(context, at, read->dims, read->rank, &numbers);
+  if (!failed) failed = make_output(context, at + 1, &bytes, 1, &work);
+  if (failed) return failed;
+  *result = numbers;
+  products->multiply(&read->of, work, numbers, limits);
+  return NULL;
+}
+
+static status compute_byte_products(void *kernel, void *context) {
+  (void)kernel;
+  rounded_product read;
+  float *result;
+  status failed = read_product(context, &read);
+  return failed ? failed : compute_product(context, &read, 0, &result, NULL);
+}
+
+static status compute_byte_products_swish(void *kernel, void *context) {
+  (void)kernel;
+  rounded_product read;
+  float *values;
+  void *bytes, *step, *zero;
+  swish_limits limits;
+  status failed = read_product(context, &read);
+  if (!failed) failed = make_output(context, 0, read.dims, read.rank, &bytes);
+  if (!failed) failed = make_output(context, 1, NULL, 0, &step);
+  if (!failed) failed = make_output(context, 2, NULL, 0, &zero);
+  if (!failed) failed = compute_product(context, &read, 3, &values, &limits);
+  if (!failed) layers->limited_swish(values, read.of.count * read.of.columns, limits, bytes, step, zero);
+  return failed;
+}
+
 static const char *name_of(const operation *o) { return o->called; }
 static const char *provider_of(const operation *o) { return (void)o, "CPUExecutionProvider"; }
 static int input_type(const operation *o, size_t index) {
-  /* Rounded values come with their step and zero, the others are floats. */
-  return o->is_rounded && (index == 0 || index == 2) ? TYPE_UINT8 : TYPE_FLOAT;
+  return o->input_types[index] ? o->input_types[index] : TYPE_FLOAT;
 }
 static int output_type(const operation *o, size_t index) { return o->types[index]; }
 static size_t input_count(const operation *o) { return o->inputs; }
@@ -224,6 +324,9 @@ static void destroy(void *kernel) { (void)kernel; }
   .version = OPERATION_VERSION, .name = name_of, .provider = provider_of, .input_type = input_type,                   \
   .input_count = input_count, .output_type = output_type, .output_count = output_count, .destroy = destroy,           \
   .input_characteristic = zero_of, .output_characteristic = zero_of, .input_memory = zero_of, .create = create
+/* Rounded values come with their step and zero. */
+#define ROUNDED {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}
+#define ROUNDED_AND_PANELS {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8, TYPE_UINT8}
 static const operation OPERATIONS[] = {
     {COMMON, .compute = compute_relative_softmax, .called = "RelativeSoftmax", .inputs = 3, .outputs = 1,
      .types = {TYPE_FLOAT}},
@@ -234,12 +337,20 @@ static const operation OPERATIONS[] = {
     {COMMON, .compute = compute_first_convolution, .called = "FirstConvolution", .inputs = 4, .outputs = 4,
      .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8, TYPE_FLOAT}},
     {COMMON, .compute = compute_separate_convolution, .called = "SeparateConvolution", .inputs = 6, .outputs = 3,
-     .is_rounded = true, .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
+     .input_types = ROUNDED, .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
+    {COMMON, .compute = compute_normalized, .called = "Normalized", .inputs = 4, .outputs = 1, .types = {TYPE_FLOAT}},
+    {COMMON, .compute = compute_normalized_rounded, .called = "NormalizedRounded", .inputs = 4, .outputs = 4,
+     .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8, TYPE_FLOAT}},
+    {COMMON, .compute = compute_byte_products, .called = "ByteProducts", .inputs = 6, .outputs = 2,
+     .input_types = ROUNDED_AND_PANELS, .types = {TYPE_FLOAT, TYPE_UINT8}},
+    {COMMON, .compute = compute_byte_products_swish, .called = "ByteProductsSwish", .inputs = 6, .outputs = 5,
+     .input_types = ROUNDED_AND_PANELS, .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
 };
 
 void *onnx_make_operations(const void *table, void **domain) {
   api = table;
   layers = BUILDS[best_for_processor()];
+  products = PRODUCT_BUILDS[best_for_products()];
   status failed = FN(CREATE_DOMAIN, const char *, void **)("shruti", domain);
   for (size_t n = 0; !failed && n < sizeof OPERATIONS / sizeof *OPERATIONS; n++)
     failed = FN(ADD_TO_DOMAIN, void *, const void *)(*domain, &OPERATIONS[n]);
