@@ -52,7 +52,12 @@ function roundedOf(net: Network, conv: OnnxNode): Rounded | undefined {
   const scaled = net.onlyReader(cast?.outputs[0], "Mul");
   const raw = weight?.raw;
   if (conv.kind !== "ConvInteger" || conv.domain !== "" || !weight || !zero || !cast || !scaled) return;
-  if (!raw || raw instanceof Uint8Array || "make" in raw || [weight, zero].some(({ name }) => net.graph.ports.has(name)))
+  if (
+    !raw ||
+    raw instanceof Uint8Array ||
+    "make" in raw ||
+    [weight, zero].some(({ name }) => net.graph.ports.has(name))
+  )
     return;
   if (weight.type !== UINT8 || weight.isElsewhere || zero.type !== UINT8 || zero.values.length !== 1) return;
   if (attribute(cast, "to")?.number !== FLOAT || attribute(conv, "auto_pad")) return;

@@ -181,8 +181,7 @@ function readTensor(cursor: Cursor, field: Field, original: FilePart): OnnxTenso
     if (part.number === 13 || part.number === 14) tensor.isElsewhere ||= part.number === 13 || part.value > 0;
   });
   const { raw, type } = tensor;
-  if (raw && "from" in raw && sizeOf(raw) === 1 && type === UINT8)
-    tensor.values.push(cursor.byte(raw.from));
+  if (raw && "from" in raw && sizeOf(raw) === 1 && type === UINT8) tensor.values.push(cursor.byte(raw.from));
   return tensor;
 }
 

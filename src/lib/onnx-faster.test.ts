@@ -17,9 +17,9 @@ beforeAll(async () => {
   addon = loadOnnx(await extractNativeFiles("")).addon;
 }, 60_000);
 
-function faster(made: Graph): Uint8Array {
+function faster(made: Graph, areOurs = false): Uint8Array {
   writeFileSync(path, writeOnnx({ ir_version: 9, graph: made, opset_import: [{ version: 18 }] }));
-  return withFasterProducts(path, { areSigned: false }) ?? new Uint8Array();
+  return withFasterProducts(path, { areSigned: false, areOurs }) ?? new Uint8Array();
 }
 
 /** How many nodes there are of each kind that the file before or after the change has. */
@@ -38,29 +38,33 @@ async function run(file: string | Uint8Array, samples: number) {
   return addon.run(session, sound, CTC_INPUT.nemo, ROUNDED_BINS, allowed, null, null).promise;
 }
 
-const KINDS = ["ConvInteger", "Pad", "Softmax", "Sigmoid", "MatMulInteger"];
+const KINDS = ["ConvInteger", "Pad", "Softmax", "Sigmoid", "MatMulInteger", "LayerNormalization"];
 const OWN_KINDS = [
   "RelativeSoftmax",
   "GatedConvolution",
   "RoundedSwish",
   "FirstConvolution",
   "SeparateConvolution",
+  ...["ByteProducts", "ByteProductsSwish", "Normalized", "NormalizedRounded"],
 ];
+/** Products and what may be a part of them, of onnxruntime and of the addon. */
+const PRODUCTS = {
+  theirs: { MatMulInteger: 12, RoundedSwish: 1, ByteProducts: 0, ByteProductsSwish: 0 },
+  ours: { MatMulInteger: 0, RoundedSwish: 0, ByteProducts: 11, ByteProductsSwish: 1 },
+};
+const NORMALIZATIONS = { Normalized: 1, NormalizedRounded: 3 };
 
 // Lengths that fill the processor's registers and others, fewer frames than a kernel has taps, and one frame.
-test.each([1_600, 2_400, 5_120, 32_000, 48_160])(
-  "a layer writes the same tokens: %d samples",
-  async (samples) => {
-    const bytes = faster(roundedConformer());
+const LENGTHS = [1_600, 2_400, 5_120, 32_000, 48_160];
+test.each(LENGTHS.flatMap((samples) => [false, true].map((areOurs) => ({ samples, areOurs }))))(
+  "a layer writes the same tokens: $samples samples, products of our own: $areOurs",
+  async ({ samples, areOurs }) => {
+    const bytes = faster(roundedConformer(), areOurs);
     expect(kindsOf(bytes, [...KINDS, ...OWN_KINDS])).toEqual({
-      ...{ ConvInteger: 0, Pad: 0, Softmax: 0, Sigmoid: 0, MatMulInteger: 12 },
-      ...{
-        RelativeSoftmax: 1,
-        GatedConvolution: 1,
-        RoundedSwish: 1,
-        FirstConvolution: 1,
-        SeparateConvolution: 2,
-      },
+      ...{ ConvInteger: 0, Pad: 0, Softmax: 0, Sigmoid: 0, LayerNormalization: 0 },
+      ...{ RelativeSoftmax: 1, GatedConvolution: 1, FirstConvolution: 1, SeparateConvolution: 2 },
+      ...(areOurs ? PRODUCTS.ours : PRODUCTS.theirs),
+      ...NORMALIZATIONS,
     });
     const [plain, changed] = [await run(path, samples), await run(bytes, samples)];
     expect(changed.ids).toEqual(plain.ids);

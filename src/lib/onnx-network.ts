@@ -36,7 +36,7 @@ export class Network {
     return this.readers.get(name) ?? [];
   }
 
-  /** The node of a kind that alone reads a value, which nothing else does, the caller included. Names of our kinds are no one else's. */
+  /** The node of a kind that alone reads a value, which nothing else does, the caller included. The addon's kinds count, too. */
   onlyReader(name: string | undefined, kind: string): OnnxNode | undefined {
     if (name === undefined || this.graph.ports.has(name)) return undefined;
     const [node, ...others] = this.readersOf(name);

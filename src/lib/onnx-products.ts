@@ -21,7 +21,13 @@ type Weights = {
 };
 
 /** A product with the names of its inputs, and its nodes, the last of which makes the result. */
-type Product = { weights: Weights; inputs: string[]; step: string; bias: string | undefined; nodes: OnnxNode[] };
+type Product = {
+  weights: Weights;
+  inputs: string[];
+  step: string;
+  bias: string | undefined;
+  nodes: OnnxNode[];
+};
 
 /** Makes one operation of each product of rounded weights, with its scale, its bias and, where it is rounded then, swish. */
 export function byteProducts(net: Network): boolean {
@@ -55,7 +61,8 @@ function productOf(net: Network, node: OnnxNode): Product | undefined {
   const cast = net.onlyReader(node.outputs[0], "Cast");
   const scaled = net.onlyReader(cast?.outputs[0], "Mul");
   if (node.domain !== "" || !weights || !cast || !scaled) return;
-  const factors = net.maker(scaled.inputs.find((name) => name !== cast.outputs[0]) ?? "", "Mul")?.inputs ?? [];
+  const factors =
+    net.maker(scaled.inputs.find((name) => name !== cast.outputs[0]) ?? "", "Mul")?.inputs ?? [];
   const [inputStep = "", step = ""] = net.isStep(factors[0] ?? "") ? factors : factors.toReversed();
   const areOne = net.isStep(inputStep) && net.zeroOf(inputStep) === zero;
   if (!areOne || attribute(cast, "to")?.number !== FLOAT) return;
@@ -79,12 +86,15 @@ function weightsOf({ tensors, read }: OnnxGraph, name: string, zeroName: string)
   const [weight, zero] = [tensors.get(name), tensors.get(zeroName)];
   const [rows = 0, columns = 0, ...more] = weight?.dims ?? [];
   const raw = weight?.raw;
-  if (!weight || !raw || "make" in raw || weight.isElsewhere || rows * columns === 0 || more.length > 0) return;
+  if (!weight || !raw || "make" in raw || weight.isElsewhere || rows * columns === 0 || more.length > 0)
+    return;
   const isSigned = weight.type === INT8;
   if (!isSigned && weight.type !== UINT8) return;
   if (zeroName === "") return { raw, rows, columns, isSigned, zeros: [0] };
   if (zero?.type !== weight.type || zero.isElsewhere || zero.dims.length > 1) return;
-  const zeros = zero.raw ? [...read(zero.raw)].map((value) => (isSigned ? (value << 24) >> 24 : value)) : zero.values;
+  const zeros = zero.raw
+    ? [...read(zero.raw)].map((value) => (isSigned ? (value << 24) >> 24 : value))
+    : zero.values;
   const areIn = zeros.every((value) => value >= -128 && value <= (isSigned ? 127 : 255));
   const areAll = zeros.length === 1 || zeros.length === columns;
   return areIn && areAll ? { raw, rows, columns, isSigned, zeros } : undefined;

@@ -145,7 +145,9 @@ describe("nothing is changed", () => {
   });
 
   test("of a network without such products", () => {
-    expect(withFasterProducts(join(TINY_CTC, "model.onnx"), { areSigned: true, areOurs: false })).toBeUndefined();
+    expect(
+      withFasterProducts(join(TINY_CTC, "model.onnx"), { areSigned: true, areOurs: false }),
+    ).toBeUndefined();
   });
 });
 

@@ -13,7 +13,7 @@ extern "C" {
 
 /* Swish falls before this place, and rises behind it. */
 #define SWISH_LOWEST -1.2784645f
-/* Stands for numbers before that place where there are none: its result is nothing. */
+/* A number before that place for where there are none. Swish makes almost 0 of it. */
 #define SWISH_LEAST -87.0f
 
 /*
