@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   linkSync,
   lstatSync,
@@ -75,6 +77,23 @@ describe("the ballast", () => {
     Bun.spawnSync(["chown", "65534", path()]);
     expect(await fillBallast(folder, MIB)).toMatchObject({ isForeign: true });
   });
+
+  test.skipIf(process.geteuid?.() !== 0)(
+    "of a user in a folder of root, which the user's group may write, is the user's own (needs root)",
+    () => {
+      chownSync(folder, 0, 65_534);
+      chmodSync(folder, 0o2775);
+      // Another process, because this one could not become root again. The module is loaded before that.
+      const script = `
+        const { fillBallast } = await import(${JSON.stringify(join(import.meta.dir, "ballast.ts"))});
+        process.setgid(65534);
+        process.setuid(65534);
+        console.log(JSON.stringify(await fillBallast(${JSON.stringify(folder)}, ${MIB})));`;
+      const { stdout } = Bun.spawnSync([process.execPath, "-e", script]);
+      expect(JSON.parse(stdout.toString())).toEqual({ bytes: MIB, isForeign: false });
+      expect(statSync(path()).uid).toBe(65_534);
+    },
+  );
 
   test.skipIf(!mayMountDisks())(
     "takes no space of a disk that has little, and a sixteenth of a small one (needs root on Linux)",

@@ -176,7 +176,10 @@ function withBallast(dataDir: string, look: (file: number) => BallastState): Bal
   }
 }
 
+/** The folder of a volume may be root's, as in Kubernetes. What a user who is not root has made there is that user's own. */
 function isOwn(file: number, dataDir: string): boolean {
   const facts = fstatSync(file);
-  return facts.isFile() && facts.nlink === 1 && facts.uid === statSync(dataDir).uid;
+  const user = process.geteuid?.() ?? 0;
+  const isUsers = user !== 0 && facts.uid === user;
+  return facts.isFile() && facts.nlink === 1 && (isUsers || facts.uid === statSync(dataDir).uid);
 }

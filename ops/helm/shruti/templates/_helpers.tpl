@@ -18,6 +18,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- with .Values.image }}{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}{{ end }}
 {{- end }}
 
+{{/* Clients send recordings to addresses below it. It counts before the config, so it is empty where that or server.env has one. */}}
+{{- define "shruti.baseUrl" -}}
+{{- if .Values.server.baseUrl }}{{ .Values.server.baseUrl }}
+{{- else if or (regexMatch "(?m)^\\s*base_url\\s*=" .Values.server.config) (contains "\"SHRUTI_SERVER_BASE_URL\"" (toJson .Values.server.env)) }}
+{{- else if and .Values.ingress.enabled .Values.ingress.host }}{{ ternary "https" "http" (ne .Values.ingress.tlsSecretName "") }}://{{ .Values.ingress.host }}
+{{- else }}{{ ternary "https" "http" (ne .Values.secrets.tls.name "") }}://{{ include "shruti.fullname" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
+{{- end }}
+{{- end }}
+
 {{/* The user of the image, no rights, and a root that cannot be written. */}}
 {{- define "shruti.podSecurity" -}}
 runAsNonRoot: true
