@@ -114,6 +114,7 @@ describe.skipIf(helm === null)("with Helm (needs helm)", () => {
         "Ingress",
         "PersistentVolumeClaim",
         "Service",
+        "Service",
         "StatefulSet",
       ],
     ]);
