@@ -1,3 +1,4 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import {
   existsSync,
@@ -11,6 +12,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { migrate } from "../../store/database.ts";
+import { MIGRATIONS } from "../../store/migrations/index.ts";
 import { runCaptured } from "../../testing/kits/run-cli.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-init-"));
@@ -96,6 +99,28 @@ describe("a config that is there before the database", () => {
     expect(await init({}, "--config", at("wrong.toml"))).toMatchObject({ status: 2, out: "" });
     expect(readdirSync(at("")).sort()).toEqual(["data", "shruti.toml", "ward.key", "wrong.toml"]);
   });
+});
+
+test("a database of an older version is left to the server that a service manager starts, and changed by nothing", async () => {
+  const [dataDir, config] = [join(folder, "older"), join(folder, "older.toml")];
+  mkdirSync(dataDir);
+  writeFileSync(config, `[storage]\ndata_dir = ${JSON.stringify(dataDir)}\n`);
+  const sqlite = new SqliteDatabase(join(dataDir, "shruti.db"), { create: true });
+  migrate(sqlite, MIGRATIONS.slice(0, 3));
+  sqlite.close(true);
+  const before = readFileSync(join(dataDir, "shruti.db"));
+  const again = (...more: string[]) =>
+    init({}, "--config", config, "--unless-exists", "--key-file", join(folder, "older.key"), ...more);
+  expect(await again("--service")).toMatchObject({
+    status: 0,
+    out: "",
+    err: expect.stringContaining("has version 3 (transcriptions by state). The server upgrades it"),
+  });
+  // Without a server to come, and for programs that need the IDs, it is an error.
+  for (const more of [[], ["--service", "--json"]]) expect((await again(...more)).status).toBe(6);
+  expect(readdirSync(dataDir)).toEqual(["shruti.db"]);
+  expect(readFileSync(join(dataDir, "shruti.db")).equals(before)).toBe(true);
+  expect(existsSync(join(folder, "older.key"))).toBe(false);
 });
 
 test("the last line names what comes next: with a service manager, no server to start", async () => {

@@ -118,6 +118,7 @@ async function init(
   };
   const hasOne = existsSync(path);
   if (hasOne && !options.unlessExists) throw hasDatabase(appliance.dataDir);
+  if (hasOne && options.service && !options.json && (await isLeftToServer(context, path))) return;
   const records = hasOne ? await makeAll() : await makeDatabase(path, makeAll);
   await makeBallast(context, appliance);
   report(context, options, appliance, records);
@@ -126,6 +127,22 @@ async function init(
   } finally {
     if (!options.json) noteNext(context, answers, records);
   }
+}
+
+/**
+ * Finds out whether a database is of an older version, and then says that nothing is made: the server that comes after this
+ * command upgrades it, with a backup. In a container, a failure of this command would keep that server from its start.
+ */
+async function isLeftToServer(context: CliContext, path: string): Promise<boolean> {
+  const [{ describeVersion }, { versionOf }] = await Promise.all([
+    import("../../store/database-version.ts"),
+    import("../../store/upgrade.ts"),
+  ]);
+  const { state, found } = asOwnerOf(path, () => versionOf(path));
+  if (state !== "older") return false;
+  const version = found === undefined ? "an older version" : `version ${describeVersion(found)}`;
+  context.note(`${path} has ${version}. The server upgrades it when it starts. Nothing was made.`);
+  return true;
 }
 
 /** Installs the model that was chosen, or says how that is done later. */
