@@ -69,7 +69,11 @@ test("the file for Compose starts the image as it is meant, and its variables ar
 });
 
 const helm = Bun.which("helm");
-type Resource = { kind: string; metadata: { name: string }; spec: { template: { spec: PodSpec } } };
+type Resource = {
+  kind: string;
+  metadata: { name: string };
+  spec: { template: { spec: PodSpec }; podManagementPolicy?: string; publishNotReadyAddresses?: boolean };
+};
 type PodSpec = { containers: Container[]; initContainers?: Container[]; securityContext: object };
 type Container = {
   args: string[];
@@ -147,6 +151,42 @@ describe.skipIf(helm === null)("with Helm (needs helm)", () => {
     expect(claimed.map(({ kind }) => kind)).not.toContain("PersistentVolumeClaim");
     expect(JSON.stringify(claimed)).toContain('"claimName":"mine"');
   }, 30_000);
+
+  const INGRESS = "ingress.enabled=true,ingress.host=shruti.example";
+  const addresses: [name: string, set: string, expected: string[]][] = [
+    ["that is given", "server.baseUrl=https://given.example", ["https://given.example"]],
+    ["of the config", "server.config=base_url = 'https://config.example'", []],
+    [
+      "of the variables",
+      "server.env[0].name=SHRUTI_SERVER_BASE_URL,server.env[0].value=http://variable.example",
+      ["http://variable.example"],
+    ],
+    ["of an ingress", INGRESS, ["http://shruti.example"]],
+    ["of an ingress with TLS", `${INGRESS},ingress.tlsSecretName=tls`, ["https://shruti.example"]],
+    ["of the service", "service.port=80", ["http://shruti.speech.svc:80"]],
+    ["of the service with TLS", "secrets.tls.name=tls", ["https://shruti.speech.svc:8080"]],
+  ];
+  test.each(addresses)("uploads go to the address %s", (_, set, expected) => {
+    const { resources } = render("--namespace", "speech", "--set", set);
+    const server = resources.find(({ kind }) => kind === "StatefulSet");
+    const env = server?.spec.template.spec.containers[0]?.env ?? [];
+    const values = env.filter(({ name }) => name === "SHRUTI_SERVER_BASE_URL").map(({ value }) => value);
+    expect(values).toEqual(expected);
+  });
+
+  test("workers reach the server before it is ready, and a rollback replaces a pod that never was", () => {
+    const { resources } = render(...EVERYTHING);
+    const services = resources.filter(({ kind }) => kind === "Service");
+    const early = services.map(({ metadata, spec }) => [
+      metadata.name,
+      spec.publishNotReadyAddresses ?? false,
+    ]);
+    expect(early).toEqual([
+      ["shruti-fleet", true],
+      ["shruti", false],
+    ]);
+    expect(resources.find(({ kind }) => kind === "StatefulSet")?.spec.podManagementPolicy).toBe("Parallel");
+  });
 
   test("what is missing or mistyped is named", () => {
     const noAddress = render("--set", "fleet.nats[0]=tls://nats.example:4222");
