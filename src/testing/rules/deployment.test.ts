@@ -182,8 +182,8 @@ describe.skipIf(helm === null)("with Helm (needs helm)", () => {
       spec.publishNotReadyAddresses ?? false,
     ]);
     expect(early).toEqual([
-      ["shruti-fleet", true],
       ["shruti", false],
+      ["shruti-fleet", true],
     ]);
     expect(resources.find(({ kind }) => kind === "StatefulSet")?.spec.podManagementPolicy).toBe("Parallel");
   });
