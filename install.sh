@@ -192,8 +192,9 @@ name_packaged() {
   UNIT=/usr/lib/systemd/system/shruti.service
   STATE="$PACKAGE_DIR/.shruti.upgrade"
   LOCK="$PACKAGE_DIR/.shruti.lock"
-  # The executable of the last run that succeeded: dpkg and rpm keep none.
-  PREVIOUS="$PACKAGE_DIR/shruti.previous"
+  # The executable of the last run that succeeded: dpkg and rpm keep none. In a folder of this name, SELinux's policies give
+  # programs the same label as in /usr/bin, and the two names are of one file.
+  PREVIOUS="$PACKAGE_DIR/bin/shruti.previous"
   DROP_INS=/etc/systemd/system/shruti.service.d
   FIRST_KEY="$(dirname "$CONFIG")/first-key"
   EXECUTABLE="$BIN"
@@ -666,6 +667,7 @@ look_at_service() {
     if ! has_systemd; then refuse "systemd does not run here: use --no-systemd, and start 'shruti serve' yourself"; fi
     is_plain "$DATA" || refuse "a unit cannot name the data directory $DATA; use letters, digits and . _ - + @ /"
     [ -z "$BACKUPS" ] || is_plain "$BACKUPS" || refuse "a unit cannot name the folder $BACKUPS of backup.to; use letters, digits and . _ - + @ /"
+    may_enter "$(dirname "$CONFIG")" || refuse "the user shruti cannot enter $(dirname "$CONFIG"), where its config is: chmod 755 $(dirname "$CONFIG")"
   elif [ -e "$CONFIG" ]; then
     hear run_new status --ready --json --config "$CONFIG" 2>/dev/null || true
     running="$(printf '%s\n' "$HEARD" | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p')"
@@ -674,6 +676,12 @@ look_at_service() {
   if ! id shruti >/dev/null 2>&1 && ! command -v useradd >/dev/null 2>&1; then
     refuse "there is no user shruti, and no useradd to make one"
   fi
+}
+
+# May the service's user enter a folder? A folder or user that is missing, this script makes.
+may_enter() {
+  [ -d "$1" ] && id shruti >/dev/null 2>&1 && command -v setpriv >/dev/null 2>&1 || return 0
+  setpriv --reuid=shruti --regid=shruti --init-groups test -x "$1"
 }
 
 # Prints the numbers of the servers that run an executable of this system, and not that of a container. Their other processes
@@ -1366,10 +1374,11 @@ policy_allows_start() {
 keep_executable() {
   if [ "$DRY_RUN" = yes ]; then return 0; fi
   rm -f "$PREVIOUS.new"
+  # Between two names of one file, mv fails.
+  if [ "$PREVIOUS" -ef "$BIN" ]; then return 0; fi
+  mkdir -p "$(dirname "$PREVIOUS")"
   ln "$BIN" "$PREVIOUS.new" 2>/dev/null || cp "$BIN" "$PREVIOUS.new"
   mv -f "$PREVIOUS.new" "$PREVIOUS"
-  # Of two names of one file, mv removes none.
-  rm -f "$PREVIOUS.new"
 }
 
 # Before dpkg or rpm removes the files of the package.
@@ -1380,6 +1389,7 @@ unconfigure() {
     act systemctl disable --quiet shruti || true
   fi
   act rm -f "$PREVIOUS" "$PREVIOUS.new" "$STATE" "$LOCK"
+  if [ -d "$(dirname "$PREVIOUS")" ]; then act rmdir "$(dirname "$PREVIOUS")"; fi
   for part in before data; do drop_in remove "$part"; done
   if [ -d "$DROP_INS" ]; then rmdir "$DROP_INS" 2>/dev/null || true; fi
 }
@@ -1410,6 +1420,19 @@ uninstall() {
   say "          " "rm -r $(dirname $CONFIG) $STATE_DIR; userdel shruti"
 }
 
+# rpm can run scripts of packages in namespaces of their own, without a network and with an empty /home. The server is not
+# reached from there, and its data may be missing. What follows belongs to the system, so it runs in the namespaces of systemd.
+# In a root directory that is not that of systemd (`rpm --root`), this script stays where it is.
+enter_system() {
+  has_systemd && [ "$PACKAGE_DIR/install.sh" -ef "/proc/1/root$PACKAGE_DIR/install.sh" ] || return 0
+  apart=no
+  for kind in mnt net; do
+    [ "$(readlink "/proc/1/ns/$kind")" = "$(readlink "/proc/self/ns/$kind")" ] || apart=yes
+  done
+  if [ "$apart" = no ] || ! nsenter --target 1 --mount --net true 2>/dev/null; then return 0; fi
+  exec nsenter --target 1 --mount --net sh "$PACKAGE_DIR/install.sh" "$@"
+}
+
 require_root() {
   if [ "$(id -u)" != 0 ]; then fail "root is needed$1"; fi
 }
@@ -1417,6 +1440,7 @@ require_root() {
 parse "$@"
 if [ "$PACKAGED" = yes ]; then
   require_root ""
+  enter_system "$@"
   if [ "$ACTION" = uninstall ]; then
     unconfigure
     exit 0

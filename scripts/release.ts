@@ -16,6 +16,7 @@ import { renderLicences } from "../src/cli/appliance/licenses.ts";
 import type { PartList } from "../src/executable/parts.ts";
 import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
 import { BACKENDS, type Backend, buildBackend } from "../src/native/build/backend.ts";
+import { runtimeArchives } from "../src/native/build/cpp-runtime.ts";
 import { buildFfmpeg } from "../src/native/build/ffmpeg.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target } from "../src/native/build/toolchain.ts";
 import { buildExecutable } from "./build.ts";
@@ -112,6 +113,8 @@ const NAME = `shruti-${packageJson.version}`;
 
 async function release({ platforms, backends, packages, hasImage, signKey, output }: Options): Promise<void> {
   const key = signKey === undefined ? undefined : readPrivateKey(readFileSync(signKey, "utf8"));
+  // Native parts take long, so what will be missing is said before.
+  for (const platform of platforms) if (platform !== undefined) runtimeArchives(platform);
   mkdirSync(resolve(output, ".."), { recursive: true });
   const work = mkdtempSync(`${output}.`);
   const made = join(work, "release");

@@ -120,6 +120,12 @@ const REFUSALS: Refusal[] = [
     reason: /has \d+ MiB free; \d+ MiB are needed for the data directory/,
   },
   {
+    name: "a folder of the config that the service's user cannot enter",
+    before: "useradd --system --user-group shruti; mkdir -m 0700 /etc/shruti",
+    after: "rmdir /etc/shruti; userdel shruti",
+    reason: "the user shruti cannot enter /etc/shruti, where its config is: chmod 755 /etc/shruti",
+  },
+  {
     name: "a port in use",
     options: () => `--listen 0.0.0.0:${listener?.port}`,
     reason: /port \d+ of server\.listen \(0\.0\.0\.0:\d+\) is in use by process \d+ \(.+\)/,

@@ -143,7 +143,9 @@ function dependencies({ version, revision, architecture, glibc }: PackageFacts):
   const required: [name: string, flags: number, version: string][] = [
     ["/bin/sh", atScripts | SENSE.atPre | SENSE.atPostun, ""],
     ["(shadow-utils or shadow)", SENSE.atPost, ""],
-    ...["coreutils", "findutils", "gawk", "grep", "sed", "util-linux"].map(
+    // The script before the files looks into the unit of another installation.
+    ["grep", atScripts | SENSE.atPre, ""],
+    ...["coreutils", "diffutils", "findutils", "gawk", "sed", "util-linux"].map(
       (name): [string, number, string] => [name, atScripts, ""],
     ),
     [`libc.so.6(${glibc === null ? "" : `GLIBC_${glibc}`})(64bit)`, 0, ""],

@@ -52,21 +52,26 @@ const RUNTIME_ARCHIVES = {
   "linux-arm64": { folder: "/usr/lib/gcc-cross/aarch64-linux-gnu", suffix: "-arm64-cross" },
 } as const;
 
-/** Links the C++ run time of a release from GCC's archives: the finished libraries of a system need its own glibc. */
-function linkedRuntime(toolchain: Toolchain, target: Target): Runtime {
+/**
+ * Finds GCC's archives, from which the C++ run time of a release is linked.
+ *
+ * @throws Error where one is missing; it names the packages of Debian that have them
+ */
+export function runtimeArchives(target: Target): string[] {
   const { folder, suffix } = RUNTIME_ARCHIVES[target];
-  const find = (name: string) => {
+  return ["libstdc++_pic.a", "libstdc++_pic.map", "libgcc_eh.a", "libgcc.a"].map((name) => {
     const path = join(folder, RUNTIME_GCC, name);
     if (existsSync(path)) return path;
     const packages = ["libstdc++", "libgcc"].map(
       (library, i) => `${library}-${RUNTIME_GCC}-${i ? "dev" : "pic"}${suffix}`,
     );
     throw new Error(`${path} is missing: install ${packages.join(" and ")} (Debian packages)`);
-  };
-  const [pic, map, unwinder, gcc] = ["libstdc++_pic.a", "libstdc++_pic.map", "libgcc_eh.a", "libgcc.a"].map(
-    find,
-  );
-  const files = [pic, map, unwinder, gcc].flatMap((path) => path ?? []);
+  });
+}
+
+/** Links the C++ run time of a release from GCC's archives: the finished libraries of a system need its own glibc. */
+function linkedRuntime(toolchain: Toolchain, target: Target): Runtime {
+  const files = runtimeArchives(target);
   return { files: [...files, import.meta.path], carry: (outDir) => linkRuntime(toolchain, files, outDir) };
 }
 
