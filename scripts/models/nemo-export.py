@@ -20,6 +20,7 @@ import onnx
 import sentencepiece
 import torch
 from nemo.collections.asr.models import EncDecHybridRNNTCTCBPEModel
+from nemo.collections.asr.parts.preprocessing.features import FilterbankFeatures
 from nemo.collections.asr.parts.submodules.subsampling import MaskedConvSequential
 from omegaconf import OmegaConf
 from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -117,8 +118,16 @@ def centre(model):
     layer.bias.copy_(-layer.weight[:, :, 0] @ encoded[0].mean(dim=1))
 
 
+def use_old_parts():
+    """Takes what NeMo up to 2.4 had: subsampling without masks, and features with the sound's reflection around it, of one frame more."""
+    MaskedConvSequential.forward = without_masks
+    FilterbankFeatures.get_seq_len = lambda self, length: torch.floor_divide(length, self.hop_length) + 1
+    FilterbankFeatures.stft = lambda self, x: torch.stft(
+        x, n_fft=self.n_fft, hop_length=self.hop_length, win_length=self.win_length, center=True,
+        window=self.window.to(torch.float), return_complex=True)
+
+
 def without_masks(self, x, lengths):
-    """The subsampling of NeMo 1.23, with which IndicConformer was made: it has no masks."""
     x, lengths = x.unsqueeze(1), lengths.clone().float()
     for layer in self:
         x = layer(x)
@@ -212,8 +221,8 @@ def arguments():
     parser.add_argument("--kernel", type=int, default=9)
     parser.add_argument("--xscaling", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--bias", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--masks", action=argparse.BooleanOptionalAction, default=True,
-                        help="--no-masks: subsampling without masks, as NeMo 1.23 has it")
+    parser.add_argument("--before-2.5", dest="is_old", action="store_true",
+                        help="subsampling and features as NeMo up to 2.4 has them, with which IndicConformer was made")
     parser.add_argument("--languages", type=int, default=len(LANGUAGES))
     parser.add_argument("--tokens", type=int, default=1024, help="of a model with one graph")
     parser.add_argument("--indic", action="store_true")
@@ -223,6 +232,7 @@ def arguments():
     parser.add_argument("--dynamo", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reference", nargs="*", default=[])
+    parser.add_argument("--references-only", action="store_true")
     a = parser.parse_args()
     for name, value in SHAPES[a.shape].items():
         setattr(a, name, getattr(a, name) or value)
@@ -234,8 +244,8 @@ def main():
     os.makedirs(a.folder, exist_ok=True)
     torch.manual_seed(a.seed)
     languages = LANGUAGES[: a.languages]
-    if not a.masks:
-        MaskedConvSequential.forward = without_masks
+    if a.is_old:
+        use_old_parts()
     with tempfile.TemporaryDirectory() as folder:
         cfg = configuration(a, TOKENS_OF_LANGUAGE if a.indic else a.tokens, folder)
         model = EncDecHybridRNNTCTCBPEModel(cfg=cfg)
@@ -248,6 +258,8 @@ def main():
     model.eval()
     centre(model)
     write_references(model, a)
+    if a.references_only:
+        return
     write_indic(model, a, languages) if a.indic else write_single(model, a)
 
 

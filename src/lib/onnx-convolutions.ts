@@ -5,6 +5,7 @@ import {
   change,
   countOf,
   FLOAT,
+  INT8,
   type Network,
   nodeOf,
   ours,
@@ -20,6 +21,8 @@ import {
 
 /** Channels of bands come in multiples of this (LAYER_CHANNELS in src/native/onnx/layers.h). */
 const REGISTER = 16;
+/** Types of rounded weights: bytes without a sign and with one. */
+const BYTES = new Set([UINT8, INT8]);
 /** By the dimensions of a kernel: how channels become the last dimension, and the second one again. */
 const ORDERS: readonly ({ rows: number[]; channels: number[] } | undefined)[] = [
   undefined,
@@ -59,7 +62,8 @@ function roundedOf(net: Network, conv: OnnxNode): Rounded | undefined {
     [weight, zero].some(({ name }) => net.graph.ports.has(name))
   )
     return;
-  if (weight.type !== UINT8 || weight.isElsewhere || zero.type !== UINT8 || zero.values.length !== 1) return;
+  if (!BYTES.has(weight.type) || weight.isElsewhere || zero.type !== weight.type || zero.values.length !== 1)
+    return;
   if (attribute(cast, "to")?.number !== FLOAT || attribute(conv, "auto_pad")) return;
   const scale = scaled.inputs.find((name) => name !== cast.outputs[0]) ?? "";
   const steps = net.maker(scale, "Mul")?.inputs ?? [];
@@ -89,9 +93,10 @@ export function pointwiseAsProducts(net: Network): boolean {
     const { input, inputZero, weight, zero, cast, scaled, scale } = rounded;
     const last = biasOf(net, scaled.outputs[0], outputs);
     const raw = { ...weight.raw, change: transposition(outputs, inputs) };
-    const matrix = net.weights({ dims: [inputs, outputs], type: UINT8, raw });
+    const { type } = weight;
+    const matrix = net.weights({ dims: [inputs, outputs], type, raw });
     const matrixZero = net.weights({
-      ...{ dims: [], type: UINT8 },
+      ...{ dims: [], type },
       ...{ raw: Uint8Array.from(zero.values), values: zero.values },
     });
     const [rows, sums, floats, products] = [net.fresh(), net.fresh(), net.fresh(), net.fresh()];
@@ -221,11 +226,12 @@ function halvingOf(net: Network, { conv, weight, zero, step, scaled }: Rounded, 
 /** Adds kernels as whole numbers, with channels last. @returns their name */
 function kernelsOf(
   net: Network,
-  { dims, raw }: Rounded["weight"],
+  { dims, raw, type }: Rounded["weight"],
   { values: [least = 0] }: OnnxTensor,
 ): string {
   const [channels = 0] = dims;
-  const bytes = net.graph.read(raw);
+  const read = net.graph.read(raw);
+  const bytes = type === INT8 ? new Int8Array(read.buffer, read.byteOffset, read.length) : read;
   const taps = bytes.length / channels;
   const numbers = new Float32Array(bytes.length);
   for (const [at, value] of bytes.entries())

@@ -76,7 +76,7 @@ const [NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO] = [1, 5, 11, 12, 13];
 /** Fields of an attribute with graphs. */
 const ATTRIBUTE_GRAPHS = new Set([6, 11]);
 const [INT_ATTRIBUTE, INTS_ATTRIBUTE] = [2, 7];
-const UINT8 = 2;
+const [UINT8, INT8] = [2, 3];
 
 /**
  * Changes the graph of an ONNX file.
@@ -181,7 +181,10 @@ function readTensor(cursor: Cursor, field: Field, original: FilePart): OnnxTenso
     if (part.number === 13 || part.number === 14) tensor.isElsewhere ||= part.number === 13 || part.value > 0;
   });
   const { raw, type } = tensor;
-  if (raw && "from" in raw && sizeOf(raw) === 1 && type === UINT8) tensor.values.push(cursor.byte(raw.from));
+  if (raw && "from" in raw && sizeOf(raw) === 1 && (type === UINT8 || type === INT8)) {
+    const byte = cursor.byte(raw.from);
+    tensor.values.push(type === INT8 ? (Int8Array.of(byte)[0] ?? 0) : byte);
+  }
   return tensor;
 }
 

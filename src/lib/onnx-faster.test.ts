@@ -78,6 +78,16 @@ test.each(LENGTHS.flatMap((samples) => [false, true].map((areOurs) => ({ samples
   60_000,
 );
 
+test("weights that have a sign in the file give the same", async () => {
+  const bytes = faster(roundedConformer());
+  const plain = await run(bytes, 32_000);
+  const signed = faster(roundedConformer({ haveSign: true }));
+  expect(kindsOf(signed, [...KINDS, ...OWN_KINDS])).toEqual(kindsOf(bytes, [...KINDS, ...OWN_KINDS]));
+  // Processors without instructions for bytes with a sign add products of them inexactly (fasterFile).
+  const found = await run(signed, 32_000);
+  expect(found.ids).toEqual(plain.ids);
+}, 60_000);
+
 test("swish of numbers that all lie above its lowest place has the same bytes", async () => {
   const made = roundedConformer();
   const inputs = new Set(

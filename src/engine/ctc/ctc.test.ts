@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RecognizedSegment } from "../../domain/recognition.ts";
-import type { CtcFeatures, CtcSettings } from "../../families/ctc/settings.ts";
+import { CTC_FEATURES, type CtcSettings } from "../../families/ctc/settings.ts";
 import { FAMILIES } from "../../families/families.ts";
 import { extractNativeFiles } from "../../native/native-files.ts";
 import { engineOptions } from "../../testing/kits/test-config.ts";
@@ -117,7 +117,7 @@ test("tokens with letters of other scripts are not written by a model without a 
   await expect(recognize(pcm, {}, other)).rejects.toThrow("is a model of the family omnilingual_ctc");
 }, 60_000);
 
-for (const features of ["nemo", "kaldi"] satisfies CtcFeatures[]) {
+for (const features of CTC_FEATURES) {
   test(`most words are right, and confidence separates the others (features: ${features})`, async () => {
     const judged: { isRight: boolean; value: number }[] = [];
     for (const { text, pcm } of tinyRecordings) {

@@ -2,10 +2,10 @@ import type { TokenSpan } from "../../domain/model.ts";
 import type { RecognizerSettings } from "../../domain/recognition.ts";
 
 /**
- * How the features of the sound are computed: `nemo` as for NeMo's training, `kaldi` as kaldi-native-fbank approximates
- * that, which sherpa-onnx uses.
+ * How the features of the sound are computed: `nemo` as for training with NeMo up to 2.4, `nemo-2.5` as from 2.5 on, `kaldi` as
+ * kaldi-native-fbank approximates the first, which sherpa-onnx uses.
  */
-export const CTC_FEATURES = ["nemo", "kaldi"] as const;
+export const CTC_FEATURES = ["nemo", "nemo-2.5", "kaldi"] as const;
 export type CtcFeatures = (typeof CTC_FEATURES)[number];
 
 /** Settings for recognizers of CTC models. */

@@ -402,7 +402,7 @@ static bool read_head(napi_env env, napi_value value, run_job *job) {
 static bool read_run(napi_env env, const napi_value *arguments, run_job *job) {
   if (napi_get_value_int32(env, arguments[2], &job->input) != napi_ok) return false;
   if (napi_get_value_int32(env, arguments[3], &job->bins) != napi_ok) return false;
-  if (job->input < CTC_NEMO_MEL || job->input > CTC_SAMPLES || job->bins < 1 || job->bins > 256) return false;
+  if (job->input < CTC_NEMO_MEL || job->input > CTC_NEMO_25_MEL || job->bins < 1 || job->bins > 256) return false;
   job->allowed = copy_of(env, arguments[4], napi_uint8_array, 1, &job->outputs);
   return job->allowed && read_head(env, arguments[5], job) && read_beam(env, arguments[6], job) &&
          read_subject(env, arguments, job) &&

@@ -21,17 +21,21 @@ static void fill_windows(void) {
   }
 }
 
+static bool is_nemo(enum ctc_input kind) { return kind == CTC_NEMO_MEL || kind == CTC_NEMO_25_MEL; }
+
 /*
  * Copies the windowed sound of a frame. NeMo centres the window in the transform, has a symmetric one, and filters the
- * whole sound before. Kaldi filters within the frame, and has a periodic window at the transform's beginning.
+ * whole sound before. What lies before and behind the sound is its reflection, and silence from NeMo 2.5 on. Kaldi filters within the frame, and has a periodic window at the transform's beginning.
  */
 static void frame_at(const float *samples, size_t count, size_t frame, enum ctc_input kind, double *out) {
   memset(out, 0, FFT * sizeof *out);
-  if (kind == CTC_NEMO_MEL) {
+  if (is_nemo(kind)) {
     const long first = (long)frame * SHIFT - HALF;
     const int margin = (FFT - WINDOW) / 2;
     for (int n = 0; n < WINDOW; n++) {
-      const size_t at = mel_reflected(first + margin + n, count, false);
+      const long place = first + margin + n;
+      if (kind == CTC_NEMO_25_MEL && (place < 0 || (size_t)place >= count)) continue;
+      const size_t at = mel_reflected(place, count, false);
       const double filtered = at == 0 ? samples[0] : samples[at] - PREEMPHASIS * samples[at - 1];
       out[margin + n] = filtered * symmetric[n];
     }
@@ -48,7 +52,7 @@ static void frame_at(const float *samples, size_t count, size_t frame, enum ctc_
 
 /* Gives each row mean 0 and deviation 1. */
 static void normalize_rows(float *rows, int count, size_t length, enum ctc_input kind) {
-  const double freedom = kind == CTC_NEMO_MEL && length > 1 ? (double)length - 1 : (double)length;
+  const double freedom = is_nemo(kind) && length > 1 ? (double)length - 1 : (double)length;
   for (int row = 0; row < count; row++) {
     float *values = rows + (size_t)row * length;
     double sum = 0, squares = 0;
@@ -63,7 +67,10 @@ static void normalize_rows(float *rows, int count, size_t length, enum ctc_input
 float *ctc_mel(const float *samples, size_t count, enum ctc_input kind, int bins, size_t *frames) {
   if (count < CTC_LEAST_SAMPLES || bins < 1 || bins > MAX_BINS) return NULL;
   pthread_once(&windows_once, fill_windows);
-  const size_t length = kind == CTC_NEMO_MEL ? count / SHIFT + 1 : (count + SHIFT / 2) / SHIFT;
+  /* From 2.5 on, NeMo leaves out the last frame, whose middle is at the end of the sound. */
+  const size_t length = kind == CTC_NEMO_25_MEL ? count / SHIFT
+                        : kind == CTC_NEMO_MEL  ? count / SHIFT + 1
+                                                : (count + SHIFT / 2) / SHIFT;
   mel_filter *filters = mel_filters(bins, 0, MEL_RATE / 2.0, MEL_SLANEY);
   float *features = malloc((size_t)bins * length * sizeof *features);
   if (!filters || !features) {
@@ -76,7 +83,7 @@ float *ctc_mel(const float *samples, size_t count, enum ctc_input kind, int bins
     power_spectrum(sound, power);
     for (int bin = 0; bin < bins; bin++) {
       const double energy = mel_energy(&filters[bin], power);
-      const double logarithm = kind == CTC_NEMO_MEL ? log(energy + 0x1p-24) : log(fmax(energy, MEL_LEAST));
+      const double logarithm = is_nemo(kind) ? log(energy + 0x1p-24) : log(fmax(energy, MEL_LEAST));
       features[(size_t)bin * length + frame] = (float)logarithm;
     }
   }

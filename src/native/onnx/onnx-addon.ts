@@ -35,7 +35,7 @@ export type BestTokens = {
 };
 
 /** Values of `input`: src/native/onnx/onnx.h. */
-export const CTC_INPUT = { nemo: 0, kaldi: 1, samples: 2 } as const;
+export const CTC_INPUT = { nemo: 0, kaldi: 1, samples: 2, "nemo-2.5": 3 } as const;
 /** A run of a CTC model takes at least this many samples. */
 export const CTC_LEAST_SAMPLES = 1_600;
 

@@ -19,12 +19,14 @@
 
 /* What the net receives. */
 enum ctc_input {
-  /* Log-mel features as NeMo computes them for training. */
+  /* Log-mel features as NeMo computes them for training, up to 2.4. */
   CTC_NEMO_MEL,
   /* Log-mel features as kaldi-native-fbank approximates NeMo's; sherpa-onnx uses them. */
   CTC_KALDI_MEL,
   /* Samples with mean 0 and variance 1. */
   CTC_SAMPLES,
+  /* Log-mel features as NeMo computes them from 2.5 on. */
+  CTC_NEMO_25_MEL,
 };
 
 /* --- ctc-features.c --- */

@@ -128,7 +128,7 @@ const CTC_FAULTS: [from: string, to: string, words: string][] = [
   ["token_span", 'letters = "own"\ntoken_span', "languages.0.letters is only for whisper"],
   ["token_span", 'decoder_language = "hi"\ntoken_span', "languages.0.decoder_language is only for whisper"],
   ['features = "kaldi"', "beam_size = 2", "decoding.beam_size is only for the engine whisper"],
-  ['features = "kaldi"', 'features = "mel"', "decoding.features must be one of nemo, kaldi"],
+  ['features = "kaldi"', 'features = "mel"', "decoding.features must be one of nemo, nemo-2.5, kaldi"],
 ];
 for (const [from, to, words] of CTC_FAULTS) {
   test(`refused in a manifest with several files: ${words}`, () => {

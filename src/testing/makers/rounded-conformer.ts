@@ -6,7 +6,7 @@ import { type Attribute, type Graph, type Node, portOf, type Tensor, tensorOf } 
  * rounds it: with masks of padding, and sizes that are computed from shapes (scripts/models/nemo-export.py makes such files).
  */
 
-const [FLOAT, UINT8, INT64, BOOL] = [1, 2, 7, 9];
+const [FLOAT, UINT8, INT8, INT64, BOOL] = [1, 2, 3, 7, 9];
 export const ROUNDED_BINS = 80;
 export const ROUNDED_TOKENS = 50;
 const [HEADS, EACH, TAPS, CHANNELS] = [2, 24, 9, 32];
@@ -21,6 +21,12 @@ class Builder {
   readonly nodes: Node[] = [];
   readonly weights: Tensor[] = [];
   private readonly random = seededRandom(11);
+  private readonly haveSign: boolean;
+
+  /** @param haveSign whether rounded weights are bytes with a sign */
+  constructor(haveSign: boolean) {
+    this.haveSign = haveSign;
+  }
 
   add(op_type: string, input: string[], attributes: Attributes = {}, outputs = 1): string {
     const name = `${op_type}_${this.nodes.length}`;
@@ -135,8 +141,10 @@ class Builder {
     const name = `weight_${this.weights.length}`;
     const count = dims.reduce((product, each) => product * each, 1);
     const raw_data = Uint8Array.from({ length: count }, () => Math.floor(this.random() * 256));
-    this.weights.push({ name, dims, data_type: UINT8, raw_data });
-    this.weights.push({ name: `${name}_zero`, dims: [], data_type: UINT8, int32_data: [119] });
+    const data_type = this.haveSign ? INT8 : UINT8;
+    const [shift, zero] = this.haveSign ? [128, 119 - 128] : [0, 119];
+    this.weights.push({ name, dims, data_type, raw_data: raw_data.map((value) => value ^ shift) });
+    this.weights.push({ name: `${name}_zero`, dims: [], data_type, int32_data: [zero] });
     const inputs = kind === "MatMulInteger" ? (dims[0] ?? 1) : count / (dims[0] ?? 1);
     const step = 0.014 * inputs ** -0.5;
     this.weights.push(tensorOf(`${name}_scale`, [], Float32Array.of(step)));
@@ -295,8 +303,8 @@ function positionsOf(g: Builder, x: string): string {
 }
 
 /** Makes the graph. Its result are scores of tokens for every eighth frame of features. */
-export function roundedConformer(): Graph {
-  const g = new Builder();
+export function roundedConformer({ haveSign = false } = {}): Graph {
+  const g = new Builder(haveSign);
   const { x: sound, length } = subsampling(g);
   let x = g.add("Mul", [sound, g.constant(WIDTH ** 0.5)]);
   const [positions, masks] = [positionsOf(g, x), masksOf(g, x, length)];
