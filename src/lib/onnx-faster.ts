@@ -54,7 +54,7 @@ const STEPS = [
   ...[pointwiseAsProducts, biasesLast],
 ];
 
-/** Leaves out nodes whose results nothing reads any more. */
+/** Leaves out nodes and weights that nothing reads any more. */
 function dropUnread(graph: OnnxGraph): void {
   for (let before = -1; before !== graph.nodes.length; ) {
     before = graph.nodes.length;
@@ -63,6 +63,9 @@ function dropUnread(graph: OnnxGraph): void {
       outputs.some((name) => read.has(name) || graph.ports.has(name)),
     );
   }
+  const read = new Set(graph.nodes.flatMap(({ inputs }) => inputs));
+  for (const name of graph.tensors.keys())
+    if (!read.has(name) && !graph.ports.has(name)) graph.tensors.delete(name);
 }
 
 /** Moves transpositions behind what does not know the order, until two of them are one or none. */
