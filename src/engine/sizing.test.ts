@@ -108,6 +108,15 @@ describe("sizing", () => {
       { workers: 8, threadGroups: 2, threads: undefined },
     ],
     [
+      "memory that all chunks share is needed once",
+      [
+        auto,
+        { cores: 2, availableMemoryBytes: 10 * GIB },
+        { bytes: GIB, sharedBytes: GIB, stateBytes: GIB / 2, encoderBytes: GIB, sharing: SHARING },
+      ],
+      { workers: 6, threadGroups: 2, threads: undefined },
+    ],
+    [
       "fewer chunks than thread groups have it each",
       [
         auto,

@@ -117,7 +117,7 @@ function sizeOnGpu(
  * @param threadGroups how many of them are encoded at once; 0: each may be
  */
 function chunksIn(memoryBytes: number, needs: ModelNeeds, threadGroups = 0): number {
-  const rest = memoryBytes * USABLE_MEMORY - needs.bytes;
+  const rest = memoryBytes * USABLE_MEMORY - needs.bytes - (needs.sharedBytes ?? 0);
   const encodedAtOnce = Math.floor(rest / (chunkBytes(needs) + encoderBytes(needs)));
   if (threadGroups === 0 || encodedAtOnce < threadGroups) return encodedAtOnce;
   return Math.floor((rest - threadGroups * encoderBytes(needs)) / chunkBytes(needs));

@@ -159,6 +159,8 @@ export type ModelNeeds = {
    * once; on a GPU each chunk has its own. Left out: it is part of `stateBytes`.
    */
   encoderBytes?: number | undefined;
+  /** Memory that all chunks share beside the weights; left out: none. */
+  sharedBytes?: number | undefined;
   /** Where decoding steps of several chunks are made together; left out: nowhere. */
   sharing?: StepSharing | undefined;
   /** Each chunk runs on one thread. Chunks side by side use the other cores. */

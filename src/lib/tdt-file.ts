@@ -29,6 +29,11 @@ export type TdtShape = {
   hasBiases: boolean;
   /** The input of the first layer is multiplied by the root of the width. */
   scalesInput: boolean;
+  /**
+   * The sound continues as its mirror image at both ends, and features have a frame more: NeMo before release 2.5. Otherwise there
+   * is silence.
+   */
+  reflectsEnds: boolean;
   /** Tokens without the blank, which follows them. */
   tokens: number;
   predictionWidth: number;

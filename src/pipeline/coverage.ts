@@ -32,14 +32,16 @@ export type Covered = {
  * Returns the speech that should be recognized again: what has no segment, and what has too few letters.
  *
  * @param others spans that count as covered, though they have no text
+ * @param leastMs shorter speech without a segment is a pause
  */
 export function speechToTryAgain(
   regions: readonly ChunkRegion[],
   { segments, settled }: Covered,
   others: readonly SpanMs[],
+  leastMs: number,
 ): ChunkRegion[] {
   const kept = segments.filter((segment) => settled.has(segment) || !isSparse(segment, regions));
-  return speechCoverage(regions, [...kept, ...others]).uncovered;
+  return speechCoverage(regions, [...kept, ...others], leastMs).uncovered;
 }
 
 /**

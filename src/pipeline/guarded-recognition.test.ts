@@ -316,6 +316,22 @@ describe("a deterministic family", () => {
     expect((await guarded(partly.decode)).segments.length).toBe(2);
   });
 
+  test("does not recognize a pause between its segments again, which Whisper does", async () => {
+    const halves = (pauseMs: number) => [
+      segment(HINDI, { endMs: 4_000 }),
+      segment(HINDI, { startMs: 4_000 + pauseMs, endMs: 10_000 }),
+    ];
+    for (const [pauseMs, family, attempts] of [
+      [1_900, deterministic, 1],
+      [2_100, deterministic, 2],
+      [1_900, whisperFamily, 3],
+    ] as const) {
+      const { decode, asked } = scripted(halves(pauseMs), [], []);
+      await recognizeGuarded(task({}, family), TEN_SECONDS, decode);
+      expect(asked.length).toBe(attempts);
+    }
+  });
+
   test("loses no text although it has no probability of no speech", async () => {
     const { noSpeechProbability: _none, ...plain } = segment(HINDI, { confidence: 0.3 });
     const { decode } = scripted([plain]);

@@ -23,7 +23,7 @@ export type NemoShape = keyof typeof NEMO_SHAPES;
 export function tdtShape({ layers, width }: { layers: number; width: number }): TdtShape {
   return {
     ...{ mels: 128, subsampling: "dw_striding", factor: 8, channels: 256, width, inner: 4 * width, heads: 8 },
-    ...{ layers, kernel: 9, hasBiases: false, scalesInput: false, tokens: TOKENS },
+    ...{ layers, kernel: 9, hasBiases: false, scalesInput: false, reflectsEnds: false, tokens: TOKENS },
     ...{ predictionWidth: 640, predictionLayers: 2, jointWidth: 640, mostSymbols: 10 },
     durations: [0, 1, 2, 3, 4],
   };

@@ -64,8 +64,10 @@ describe("the file of a TDT model", () => {
     const family = FAMILIES.of("nemo_tdt");
     const files = { weights: path };
     const machine = { engine: engineOptions(), processorFlags: new Set<string>() };
-    const { encoderBytes, sharing } = family.needs(files, machine);
+    const { encoderBytes, sharedBytes, sharing } = family.needs(files, machine);
     expect(encoderBytes).toBeGreaterThan(16 * 1024 ** 2);
+    // 250 frames before and behind, 2 layers of width 64, numbers of 4 bytes. A model has them once.
+    expect(sharedBytes).toBe(2 * 250 * 2 * 64 * 4);
     expect(sharing).toEqual({ onProcessor: true, onGpu: false });
     expect(family.needs({ weights: join(folder, "none") }, machine)).toEqual({});
     expect(() => family.describe(files, {})).toThrow("give each one with --language");

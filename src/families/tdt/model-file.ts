@@ -51,8 +51,8 @@ function readInfo({ values }: GgufFile): TdtModelInfo {
     if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= most) return value;
     throw new Error(`its ${name} is ${String(value)}, not 1 to ${most}`);
   };
-  const flag = (name: string): boolean => {
-    const value = values.get(`tdt.${name}`);
+  const flag = (name: string, otherwise?: boolean): boolean => {
+    const value = values.get(`tdt.${name}`) ?? otherwise;
     if (typeof value === "boolean") return value;
     throw new Error(`it does not say ${name}`);
   };
@@ -75,6 +75,8 @@ function readInfo({ values }: GgufFile): TdtModelInfo {
       layers: size("layers", MAX_LAYERS),
     },
     ...{ kernel: size("kernel", 255), hasBiases: flag("has_biases"), scalesInput: flag("scales_input") },
+    // Files of before it was written have silence.
+    reflectsEnds: flag("reflects_ends", false),
     ...{ tokens: size("token_count", MAX_TOKENS), predictionWidth: size("prediction_width") },
     ...{ predictionLayers: size("prediction_layers", 8), jointWidth: size("joint_width") },
     ...{ mostSymbols: size("most_symbols", 1_000), durations: durationsOf(values.get("tdt.durations")) },

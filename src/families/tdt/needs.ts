@@ -32,11 +32,12 @@ export function tdtNeeds({ weights }: ModelFiles, { engine }: FamilyMachine): Om
     const frames = FRAMES / factor;
     const scores = SCORES * heads * frames * (CHUNK_FRAMES / factor);
     const layer = frames * (INNER_ROWS * inner + WIDTH_ROWS * width) + scores;
-    // A row for each distance in each layer. A model has it once, so that it is counted too often on many cores.
+    // A row for each distance in each layer, which all computations of a model read (src/native/tdt/tdt-positions.h).
     const distances = layers * 2 * (CHUNK_FRAMES / factor) * width;
     return {
       stateBytes: CHUNK_BYTES,
-      encoderBytes: (Math.max(convolution, layer) + distances) * FLOAT_BYTES + FIXED_BYTES,
+      sharedBytes: distances * FLOAT_BYTES,
+      encoderBytes: Math.max(convolution, layer) * FLOAT_BYTES + FIXED_BYTES,
       sharing: { onProcessor: engine.shared_steps !== "never", onGpu: false },
     };
   } catch {

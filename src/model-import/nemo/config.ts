@@ -9,6 +9,8 @@ export type NemoConfig = {
   subsampling: Subsampling;
   factor: number;
   scalesInput: boolean;
+  reflectsEnds: boolean;
+  hasFusedNorm: boolean;
   mostSymbols: number;
   durations: readonly number[];
   /** The configuration itself, for the tokenizer. */
@@ -25,6 +27,8 @@ const MOST_SYMBOLS = 10;
 const MAX_SYMBOLS = 1_000;
 const MAX_DURATION = 64;
 const FACTORS = [2, 4, 8, 16];
+/** The first release that fills the sound up with silence at its ends. Those before reflect it. */
+const FIRST_WITH_SILENCE = [2, 5] as const;
 /** NeMo adds it to the energy of a band: 2⁻²⁴. */
 const LEAST_ENERGY = 2 ** -24;
 
@@ -46,7 +50,7 @@ const FIXED: readonly [name: string, ...values: unknown[]][] = [
   ["encoder.self_attention_model", undefined, "rel_pos"],
   ["encoder.att_context_style", undefined, "regular"],
   ["encoder.causal_downsampling", undefined, false],
-  ["encoder.conv_norm_type", undefined, "batch_norm"],
+  ["encoder.conv_norm_type", undefined, "batch_norm", "fused_batch_norm"],
   ["encoder.conv_context_size", undefined],
   ["encoder.reduction", undefined],
   ["encoder.feat_out", undefined, -1, 0],
@@ -111,6 +115,8 @@ export function readNemoConfig(file: SourceFile | undefined): NemoConfig {
     subsampling,
     factor,
     scalesInput: scales,
+    hasFusedNorm: at("encoder.conv_norm_type") === "fused_batch_norm",
+    reflectsEnds: isBefore(at("nemo_version"), FIRST_WITH_SILENCE),
     mostSymbols: whole(named, 1, MAX_SYMBOLS, MOST_SYMBOLS),
     durations: readDurations(at, refuse),
     at,
@@ -118,6 +124,12 @@ export function readNemoConfig(file: SourceFile | undefined): NemoConfig {
 }
 
 type Refuse = (reason: string) => ImportError;
+
+/** Reports whether a release of NeMo came before another. The first ones did not write into a model which they were. */
+function isBefore(release: unknown, [major, minor]: readonly [number, number]): boolean {
+  const [, first, second] = /^(\d{1,4})\.(\d{1,4})/.exec(String(release)) ?? [];
+  return Number(first ?? 0) < major || (Number(first) === major && Number(second) < minor);
+}
 
 /** A model that was trained with several contexts has a list of them. The engine's frames hear all others. */
 function checkContext(value: unknown, refuse: Refuse): void {

@@ -37,7 +37,7 @@ export async function convertNemo(
     const shape = shapeOf(found, config);
     checkShape(shape);
     const texts = readNemoTokens(config, archive.files, shape.tokens);
-    const list = findTensors(found, shape);
+    const list = findTensors(found, shape, config);
     return write(list, headValues(shape, texts, options.type), shape, file, options);
   } finally {
     archive.close();
@@ -75,6 +75,7 @@ export function headValues(
     ["tdt.kernel", shape.kernel],
     ["tdt.has_biases", shape.hasBiases],
     ["tdt.scales_input", shape.scalesInput],
+    ["tdt.reflects_ends", shape.reflectsEnds],
     ["tdt.token_count", shape.tokens],
     ["tdt.prediction_width", shape.predictionWidth],
     ["tdt.prediction_layers", shape.predictionLayers],

@@ -1,9 +1,10 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { checkTdtFile } from "../../families/tdt/model-file.ts";
+import { readGgufFile } from "../../lib/gguf-file.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import type { MadeTensor } from "../../testing/makers/checkpoint-makers.ts";
 import {
@@ -41,6 +42,12 @@ async function convert(bytes: Uint8Array, type: WeightType = "f16") {
 
 const config = () => makeNemoConfig(MODEL);
 
+/** Weights of the first layer's convolution over frames. */
+function depthwiseOf(path: string): Float32Array {
+  const { position = 0, bytes = 0 } = readGgufFile(path).tensors.get("layers.0.conv.depth.weight") ?? {};
+  return new Float32Array(new Uint8Array(readFileSync(path).subarray(position, position + bytes)).buffer);
+}
+
 describe("a .nemo file", () => {
   test.each(Object.entries(NEMO_MODELS))(
     "of the shape %s becomes the engine's file",
@@ -48,10 +55,11 @@ describe("a .nemo file", () => {
       const bytes = makeNemo(makeNemoConfig(model), makeNemoTensors(model));
       const imported = await convert(bytes);
       const { shape, tokens, weights } = checkTdtFile(imported.output);
-      const { tokenizer, tokens: _tokens, seed, sharpness, xscaling, ...sizes } = model;
+      const { tokenizer, tokens: _tokens, seed, sharpness, xscaling, release, ...sizes } = model;
       expect(shape).toEqual({
         ...sizes,
         scalesInput: xscaling,
+        reflectsEnds: release === "1.23.0",
         tokens: model.tokens.length,
         mostSymbols: 10,
       });
@@ -123,6 +131,72 @@ describe("a .nemo file", () => {
     expect(checkTdtFile((await convert(makeNemo(inFile, TENSORS, [file]))).output).tokens).toEqual([
       ...MODEL.tokens,
     ]);
+  });
+
+  test.each([
+    ["3.0.0", false],
+    ["2.5.0", false],
+    ["2.5.0rc1", false],
+    ["2.10.0", false],
+    ["2.4.1", true],
+    ["1.23.0", true],
+    [undefined, true],
+  ])("of release %s reflects the ends of the sound: %s", async (release, reflectsEnds) => {
+    const { output } = await convert(makeNemo({ ...config(), nemo_version: release }, TENSORS));
+    expect(checkTdtFile(output).shape.reflectsEnds).toBe(reflectsEnds);
+  });
+
+  test("may have tokens that are numbers in YAML of today, which are then read from the tokenizer's files", async () => {
+    const { joint, ...rest } = config();
+    const texts = MODEL.tokens.with(3, "08").with(4, "1e5");
+    // As NeMo writes them: without quotes.
+    const yaml = JSON.stringify({ ...rest, labels: texts, joint: { ...joint, vocabulary: texts } });
+    const bare = Bun.YAML.parse(yaml.replaceAll('"08"', "08").replaceAll('"1e5"', "1e5")) as {
+      labels: unknown[];
+    };
+    expect(bare.labels.slice(3, 5)).toEqual([8, 100_000]);
+    const lines = (some: readonly string[]) => Buffer.from(some.map((token) => `${token}\t-1\n`).join(""));
+    const files = (tokenizer: unknown, parts: [name: string, texts: readonly string[]][]) =>
+      makeNemo(
+        { ...bare, tokenizer },
+        TENSORS,
+        parts.map(([name, some]) => ({ name, content: lines(some) })),
+      );
+    const one = { type: "bpe", spe_tokenizer_vocab: "nemo:a_tokenizer.vocab" };
+    const single = await convert(files(one, [["a_tokenizer.vocab", texts]]));
+    expect(checkTdtFile(single.output).tokens).toEqual(texts);
+    const two = {
+      type: "agg",
+      langs: { hi: one, ta: { ...one, spe_tokenizer_vocab: "nemo:b_tokenizer.vocab" } },
+    };
+    const parts: [string, readonly string[]][] = [
+      ["a_tokenizer.vocab", texts.slice(0, 9)],
+      ["b_tokenizer.vocab", texts.slice(9)],
+    ];
+    const joined = checkTdtFile((await convert(files(two, parts))).output);
+    expect([joined.tokens, joined.languages]).toEqual([texts, ["hi", "ta"]]);
+    const failed = await convert(files(two, parts.slice(1))).catch((error: Error) => error.message);
+    expect(failed).toContain("joint.vocabulary has the token 3, which is not a text");
+  });
+
+  test("whose normalization has become a part of its factors is taken with that setting alone", async () => {
+    const { encoder, ...rest } = config();
+    const fused = { ...rest, encoder: { ...encoder, conv_norm_type: "fused_batch_norm" } };
+    const tensors = TENSORS.filter(({ name }) => !/running_|num_batches/.test(name));
+    const { output } = await convert(makeNemo(fused, tensors));
+    // A variance of 1 − 10⁻⁵ and a mean of 0 change nothing.
+    const plain = TENSORS.map((tensor) => {
+      if (tensor.name.endsWith("running_mean")) return { ...tensor, values: tensor.values.map(() => 0) };
+      if (tensor.name.endsWith("running_var"))
+        return { ...tensor, values: tensor.values.map(() => 1 - 1e-5) };
+      return tensor;
+    });
+    const other = await convert(makeNemo(config(), plain));
+    const [ours, theirs] = [output, other.output].map((path) => depthwiseOf(path));
+    expect(ours?.length).toBe(MODEL.width * MODEL.kernel);
+    for (const [n, value] of (ours ?? []).entries()) expect(value).toBeCloseTo(theirs?.[n] ?? 0, 5);
+    const failed = await convert(makeNemo(config(), tensors)).catch((error: Error) => error.message);
+    expect(failed).toContain("encoder.layers.0.conv.batch_norm.running_mean is missing");
   });
 
   test("of a hybrid model loses its CTC head", async () => {

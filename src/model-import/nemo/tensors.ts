@@ -58,6 +58,7 @@ export function shapeOf({ tensors, file }: NemoWeights, config: NemoConfig): Tdt
   return {
     ...{ mels: config.mels, subsampling: config.subsampling, factor: config.factor, channels },
     ...{ width, inner, kernel, heads: config.heads, scalesInput: config.scalesInput },
+    reflectsEnds: config.reflectsEnds,
     layers: count(/^encoder\.layers\.\d+\.norm_out\.weight$/),
     hasBiases: tensors.has(`${layer}feed_forward1.linear1.bias`),
     tokens: embeddings - 1,
@@ -71,7 +72,11 @@ export function shapeOf({ tensors, file }: NemoWeights, config: NemoConfig): Tdt
  *
  * @throws ImportError for a tensor that is missing, has another shape, or belongs to no part of the model
  */
-export function findTensors(weights: NemoWeights, shape: TdtShape): FoundTensor[] {
+export function findTensors(
+  weights: NemoWeights,
+  shape: TdtShape,
+  { hasFusedNorm }: Pick<NemoConfig, "hasFusedNorm">,
+): FoundTensor[] {
   const left = new Map([...weights.tensors].filter(([name]) => !SHARED.test(name)));
   const take: TakeTensor = (name, sizes) => {
     const tensor = left.get(name);
@@ -90,7 +95,8 @@ export function findTensors(weights: NemoWeights, shape: TdtShape): FoundTensor[
   const jointOut = [...left.keys()]
     .map((name) => JOINT_OUT.exec(name)?.[1])
     .find((number) => number !== undefined);
-  const made = computedTensors(shape, take, optional);
+  const normParts = hasFusedNorm ? FUSED_PARTS : NORM_PARTS;
+  const made = computedTensors(shape, { take, optional, normParts });
   const found = tdtTensors(shape).map((tensor): FoundTensor => {
     const source =
       made.get(tensor.name) ?? take(sourceName(tensor.name, shape, jointOut ?? "2"), sourceShape(tensor));
@@ -106,6 +112,12 @@ export function findTensors(weights: NemoWeights, shape: TdtShape): FoundTensor[
 }
 
 type TakeTensor<Result = StoredTensor> = (name: string, sizes: readonly number[]) => Result;
+/** Takes tensors out of those of a checkpoint; `normParts`: the tensors of its normalization of channels. */
+type Checkpoint = {
+  take: TakeTensor;
+  optional: TakeTensor<StoredTensor | undefined>;
+  normParts: readonly string[];
+};
 
 /** Returns the shape in the checkpoint, where the fastest dimension is the last. */
 function sourceShape({ name, shape }: TdtTensor): number[] {
@@ -159,11 +171,8 @@ function stepNumber(step: number, subsampling: TdtShape["subsampling"]): number 
 type Values = () => Float32Array<ArrayBuffer>;
 
 /** Says how the values of those tensors are computed that have no counterpart in the checkpoint. */
-function computedTensors(
-  shape: TdtShape,
-  take: TakeTensor,
-  optional: TakeTensor<StoredTensor | undefined>,
-): Map<string, Values> {
+function computedTensors(shape: TdtShape, checkpoint: Checkpoint): Map<string, Values> {
+  const { take } = checkpoint;
   const whole = (name: string, sizes: readonly number[]): Values => {
     const tensor = take(name, sizes);
     return () => valuesOf(tensor, name);
@@ -176,7 +185,7 @@ function computedTensors(
   for (let layer = 0; layer < shape.predictionLayers; layer++)
     made.set(`prediction.${layer}.bias`, lstmBias(layer, shape, take));
   for (let layer = 0; layer < shape.layers; layer++) {
-    const { weight, bias } = depthwise(`encoder.layers.${layer}.conv.`, shape, take, optional);
+    const { weight, bias } = depthwise(`encoder.layers.${layer}.conv.`, shape, checkpoint);
     made.set(`layers.${layer}.conv.depth.weight`, weight);
     made.set(`layers.${layer}.conv.depth.bias`, bias);
   }
@@ -205,7 +214,9 @@ function lstmBias(layer: number, { predictionWidth }: TdtShape, take: TakeTensor
   };
 }
 
-const NORM_PARTS = ["weight", "bias", "running_mean", "running_var"] as const;
+/** NeMo can make mean and variance a part of the factors (`fused_batch_norm`). */
+const FUSED_PARTS = ["weight", "bias"] as const;
+const NORM_PARTS = [...FUSED_PARTS, "running_mean", "running_var"] as const;
 
 /**
  * The batch normalization after the convolution of each channel multiplies and adds numbers that do not change, so they become
@@ -214,20 +225,20 @@ const NORM_PARTS = ["weight", "bias", "running_mean", "running_var"] as const;
 function depthwise(
   of: string,
   { width, kernel }: TdtShape,
-  take: TakeTensor,
-  optional: TakeTensor<StoredTensor | undefined>,
+  { take, optional, normParts }: Checkpoint,
 ): { weight: Values; bias: Values } {
   const [weightName, biasName] = [`${of}depthwise_conv.weight`, `${of}depthwise_conv.bias`];
   const weight = take(weightName, [width, 1, kernel]);
   const bias = optional(biasName, [width]);
-  const norm = NORM_PARTS.map(
+  const norm = normParts.map(
     (part) => [`${of}batch_norm.${part}`, take(`${of}batch_norm.${part}`, [width])] as const,
   );
   const readNorm = () => {
-    const [scale = [], shift = [], mean = [], variance = []] = norm.map(([name, tensor]) =>
+    const [scale = [], shift = [], mean = [], variance] = norm.map(([name, tensor]) =>
       valuesOf(tensor, name),
     );
-    const factor = (n: number) => (scale[n] ?? 0) / Math.sqrt((variance[n] ?? 0) + NORM_EPSILON);
+    const deviation = (n: number) => (variance ? Math.sqrt((variance[n] ?? 0) + NORM_EPSILON) : 1);
+    const factor = (n: number) => (scale[n] ?? 0) / deviation(n);
     return { factor, shift, mean };
   };
   return {

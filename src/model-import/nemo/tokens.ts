@@ -43,9 +43,9 @@ export function readNemoTokens(
     if (kind !== undefined && kind !== "bpe" && kind !== "wpe")
       throw new ImportError(CONFIG, `tokenizer.type is ${shown(kind)}, not bpe, wpe or agg`);
   const [kind] = new Set(kinds);
-  const list = listed(at("joint.vocabulary")) ?? listed(at("labels")) ?? fromFiles(at, files);
-  if (!list)
-    throw new ImportError(CONFIG, "joint.vocabulary is missing, and no file of the tokenizer has the tokens");
+  const tokenizers = type === "agg" && isJsonObject(langs) ? Object.values(langs) : [at("tokenizer")];
+  const named = [at("joint.vocabulary"), at("labels")].find((list) => Array.isArray(list) && list.length > 0);
+  const list = asTexts(named) ?? fromFiles(tokenizers, files) ?? refuseTexts(named);
   if (list.length !== count)
     throw new ImportError(
       CONFIG,
@@ -72,19 +72,35 @@ function fromCharacter(token: string): string {
   return token === " " ? WORD_START : token;
 }
 
-/** NeMo quotes tokens that YAML would read as something else than a text. */
-function listed(value: unknown): string[] | undefined {
-  if (!Array.isArray(value) || value.length === 0) return undefined;
-  return value.map((token, number) => {
-    if (typeof token === "string") return token;
-    throw new ImportError(CONFIG, `joint.vocabulary has the token ${number}, which is not a text`);
-  });
+/**
+ * Returns the tokens of a list, where all are texts. NeMo writes YAML 1.1, which knows fewer forms of numbers than version 1.2: it
+ * leaves tokens such as `08` and `1e5` without quotes. The tokenizer's file has their texts.
+ */
+function asTexts(list: unknown): string[] | undefined {
+  if (!Array.isArray(list)) return undefined;
+  return list.every((token): token is string => typeof token === "string") ? list : undefined;
+}
+
+function refuseTexts(list: unknown): never {
+  const number = Array.isArray(list) ? list.findIndex((token) => typeof token !== "string") : -1;
+  const fault = number === -1 ? "is missing" : `has the token ${number}, which is not a text`;
+  throw new ImportError(CONFIG, `joint.vocabulary ${fault}, and no file of the tokenizer has the tokens`);
+}
+
+/** Reads the vocabularies of tokenizers, which follow each other. Returns undefined where a file is missing. */
+function fromFiles(
+  tokenizers: readonly unknown[],
+  files: ReadonlyMap<string, SourceFile>,
+): string[] | undefined {
+  const lists = tokenizers.map((tokenizer) => fromFile(tokenizer, files));
+  return lists.every((list) => list !== undefined) ? lists.flat() : undefined;
 }
 
 /** Reads the vocabulary beside a SentencePiece model (`TOKEN⇥SCORE` a line), or that of word pieces. */
-function fromFiles(at: NemoConfig["at"], files: ReadonlyMap<string, SourceFile>): string[] | undefined {
-  for (const setting of ["tokenizer.spe_tokenizer_vocab", "tokenizer.vocab_path"]) {
-    const name = at(setting);
+function fromFile(tokenizer: unknown, files: ReadonlyMap<string, SourceFile>): string[] | undefined {
+  if (!isJsonObject(tokenizer)) return undefined;
+  for (const setting of ["spe_tokenizer_vocab", "vocab_path"]) {
+    const name = tokenizer[setting];
     const file =
       typeof name === "string"
         ? files.get(

@@ -52,7 +52,7 @@ class TdtRun : public PromiseWorker {
         ThrowIfStopped();
         BeNicer(terms.niceness);
         const TdtWeights& weights = model->weights;
-        sound->features = TdtFeatures(samples, weights.window, weights.filters);
+        sound->features = TdtFeatures(samples, weights.window, weights.filters, weights.sizes.reflects_ends);
         ThrowIfStopped();
         model->Recognize(sound, terms);
         model.reset();

@@ -13,9 +13,12 @@ constexpr int kStride = 2;
 constexpr int kPadding = 1;
 /** ggml multiplies blocks of rows whose numbers are a multiple of this. */
 constexpr int64_t kMultiple = 16;
-/** Frames of features that are encoded at once: 30 s, which bounds the memory, or 60 s where no result is as long as they are. */
-constexpr size_t kMostFrames = 3000;
-constexpr size_t kMostHalvedFrames = 6000;
+/**
+ * Frames of features that are encoded at once: 30 s, which bounds the memory, or 60 s where no result is as long as they are. Each
+ * sound may have a frame more.
+ */
+constexpr size_t kMostFrames = 3008;
+constexpr size_t kMostHalvedFrames = 6008;
 
 int Halved(int frames) { return (frames - 1) / kStride + 1; }
 

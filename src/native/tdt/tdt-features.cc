@@ -47,12 +47,18 @@ void Normalize(std::vector<float>& features, size_t bands) {
     }
 }
 
+/** Returns where the sound's mirror image beyond its ends comes from. */
+long Reflected(long at, long count) {
+    if (at < 0) return -at;
+    return at < count ? at : 2 * (count - 1) - at;
+}
+
 }  // namespace
 
 std::vector<float> TdtFeatures(const std::vector<float>& samples, const std::vector<float>& window,
-                               const std::vector<float>& filters) {
+                               const std::vector<float>& filters, bool reflects_ends) {
     const std::vector<Band> bands = BandsOf(filters);
-    const size_t            frames = samples.size() / kTdtShift;
+    const size_t            frames = samples.size() / kTdtShift + (reflects_ends ? 1 : 0);
     const long              margin = (MEL_FFT - static_cast<long>(window.size())) / 2;
     const long              count = static_cast<long>(samples.size());
     std::vector<float>      features(frames * bands.size());
@@ -60,7 +66,8 @@ std::vector<float> TdtFeatures(const std::vector<float>& samples, const std::vec
         double     sound[MEL_FFT] = {}, power[kFrequencies];
         const long first = static_cast<long>(frame * kTdtShift) - MEL_HALF + margin;
         for (long n = 0; n < static_cast<long>(window.size()); n++) {
-            const long at = first + n;
+            const long at = reflects_ends ? Reflected(first + n, count) : first + n;
+            // Sound that is shorter than half a frame is not reflected again.
             if (at < 0 || at >= count) continue;
             const double before = at == 0 ? 0 : kPreemphasis * samples[at - 1];
             sound[margin + n] = (samples[at] - before) * window[n];

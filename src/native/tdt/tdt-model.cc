@@ -10,8 +10,8 @@ namespace {
 
 /** Most chunks of one computation. */
 constexpr size_t kMostSounds = 8;
-/** Frames of features of one computation: 60 s. The first of its chunks waits for the last one. */
-constexpr size_t kMostFrames = 6000;
+/** Frames of features of one computation: 60 s, and one more of each chunk. The first of its chunks waits for the last one. */
+constexpr size_t kMostFrames = 6000 + kMostSounds;
 /** A chunk that waits looks this often whether it must stop. */
 constexpr auto kLook = std::chrono::milliseconds(50);
 

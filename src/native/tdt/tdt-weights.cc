@@ -23,6 +23,7 @@ class Head {
     Head& operator=(const Head&) = delete;
 
     int Number(const char* name) const { return static_cast<int>(gguf_get_val_u32(file, Key(name, GGUF_TYPE_UINT32))); }
+    bool Has(const char* name) const { return gguf_find_key(file, name) >= 0; }
     bool Flag(const char* name) const { return gguf_get_val_bool(file, Key(name, GGUF_TYPE_BOOL)); }
     std::string Text(const char* name) const { return gguf_get_val_str(file, Key(name, GGUF_TYPE_STRING)); }
     std::vector<int> Numbers(const char* name) const {
@@ -58,6 +59,7 @@ TdtSizes ReadSizes(const Head& head) {
     sizes.joint_width = head.Number("tdt.joint_width");
     sizes.most_symbols = head.Number("tdt.most_symbols");
     sizes.scales_input = head.Flag("tdt.scales_input");
+    sizes.reflects_ends = head.Has("tdt.reflects_ends") && head.Flag("tdt.reflects_ends");
     sizes.durations = head.Numbers("tdt.durations");
     return sizes;
 }

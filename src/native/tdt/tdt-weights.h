@@ -21,6 +21,8 @@ struct TdtSizes {
     /** Most tokens of one frame. */
     int  most_symbols;
     bool scales_input;
+    /** The sound continues as its mirror image at its ends, else there is silence. */
+    bool reflects_ends;
     /** Frames that a token or blank takes, by the number of the duration's output. Empty: an RNN-T model. */
     std::vector<int> durations;
 };

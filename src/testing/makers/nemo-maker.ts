@@ -26,6 +26,8 @@ export type NemoModel = {
   durations: readonly number[];
   tokenizer: "bpe" | "wpe" | "characters";
   tokens: readonly string[];
+  /** Release of NeMo that saved the model. */
+  release: string;
   /** How sure the model is of its tokens; left out: 1. */
   sharpness?: number;
   seed: number;
@@ -34,7 +36,7 @@ export type NemoModel = {
 const PARAKEET: NemoModel = {
   ...{ mels: 80, subsampling: "dw_striding", factor: 8, channels: 16, width: 64, inner: 256, heads: 4 },
   ...{ layers: 2, kernel: 9, hasBiases: false, xscaling: false, predictionWidth: 32, predictionLayers: 2 },
-  ...{ jointWidth: 48, durations: [0, 1, 2, 3, 4], tokenizer: "bpe", seed: 40 },
+  ...{ jointWidth: 48, durations: [0, 1, 2, 3, 4], tokenizer: "bpe", seed: 40, release: "2.7.3" },
   tokens: ["<unk>", ..."ka ki ku na ni nu ta ti tu ra".split(" ").flatMap((part) => [part, `▁${part}`]), "."],
 };
 
@@ -45,13 +47,13 @@ export const NEMO_MODELS: Readonly<Record<"parakeet" | "wide" | "rnnt" | "sure",
   wide: {
     ...{ mels: 128, subsampling: "dw_striding", factor: 4, channels: 8, width: 32, inner: 64, heads: 2 },
     ...{ layers: 3, kernel: 5, hasBiases: true, xscaling: true, predictionWidth: 64, predictionLayers: 1 },
-    ...{ jointWidth: 32, durations: [0, 1, 2, 4], tokenizer: "characters", seed: 23 },
+    ...{ jointWidth: 32, durations: [0, 1, 2, 4], tokenizer: "characters", seed: 23, release: "3.0.0" },
     tokens: [" ", ..."अआइकखगतदनपबमयरलवसह"],
   },
   rnnt: {
     ...{ mels: 80, subsampling: "striding", factor: 4, channels: 24, width: 96, inner: 192, heads: 4 },
     ...{ layers: 2, kernel: 15, hasBiases: true, xscaling: true, predictionWidth: 40, predictionLayers: 1 },
-    ...{ jointWidth: 64, durations: [], tokenizer: "wpe", seed: 3 },
+    ...{ jointWidth: 64, durations: [], tokenizer: "wpe", seed: 3, release: "1.23.0" },
     tokens: [
       "[PAD]",
       "[UNK]",
@@ -189,19 +191,30 @@ function addLayer(of: string, model: NemoModel, { add, linear, norm }: Makers): 
 /** A reference of OmegaConf. */
 const referenceTo = (name: string): string => `$${`{${name}}`}`;
 
-type Config = Record<string, Record<string, unknown>>;
+type Config = Record<string, unknown> & Record<"encoder" | "joint" | "preprocessor", Record<string, unknown>>;
+
+/** Says which files of the archive a tokenizer has. Models of characters have none. */
+function tokenizerConfig({ tokenizer }: NemoModel): Record<string, unknown> {
+  if (tokenizer === "characters") return {};
+  const files = { model_path: "nemo:01ab_tokenizer.model", spe_tokenizer_vocab: "nemo:01ab_tokenizer.vocab" };
+  const kind = { dir: "tokenizer", type: tokenizer, vocab_path: "nemo:01ab_vocab.txt" };
+  return { tokenizer: { ...kind, ...(tokenizer === "bpe" ? files : {}) } };
+}
 
 /** Makes what `model_config.yaml` holds. JSON is YAML as well. */
 export function makeNemoConfig(model: NemoModel): Config {
   const { mels, subsampling, factor, channels, width, heads, layers, kernel, xscaling, durations, tokens } =
     model;
+  const { hasBiases, predictionWidth, predictionLayers } = model;
+  const isTdt = durations.length > 0;
   return {
+    sample_rate: 16_000,
     preprocessor: {
       _target_: "nemo.collections.asr.modules.AudioToMelSpectrogramPreprocessor",
       ...{ sample_rate: 16_000, normalize: "per_feature", window_size: 0.025, window_stride: 0.01 },
       ...{ window: "hann", features: mels, n_fft: 512, frame_splicing: 1, dither: 1e-5, pad_to: 0 },
     },
-    model_defaults: { heads, ...(durations.length > 0 ? { tdt_durations: durations } : {}) },
+    model_defaults: { heads, ...(isTdt ? { tdt_durations: durations } : {}) },
     encoder: {
       _target_: "nemo.collections.asr.modules.ConformerEncoder",
       ...{ feat_in: mels, feat_out: -1, n_layers: layers, d_model: width },
@@ -213,19 +226,33 @@ export function makeNemoConfig(model: NemoModel): Config {
         xscaling,
       },
       ...{ untie_biases: true, conv_kernel_size: kernel, conv_norm_type: "batch_norm" },
+      // Release 1 has biases everywhere, and no such setting.
+      ...(model.release.startsWith("1.") ? {} : { use_bias: hasBiases }),
     },
     decoder: {
       _target_: "nemo.collections.asr.modules.RNNTDecoder",
       ...{ normalization_mode: null, blank_as_pad: true, vocab_size: tokens.length },
-      prednet: { pred_hidden: model.predictionWidth, pred_rnn_layers: model.predictionLayers },
+      prednet: { pred_hidden: predictionWidth, pred_rnn_layers: predictionLayers, t_max: null, dropout: 0.2 },
     },
     joint: {
       _target_: "nemo.collections.asr.modules.RNNTJoint",
       ...{ num_classes: tokens.length, num_extra_outputs: durations.length, vocabulary: tokens },
-      jointnet: { joint_hidden: model.jointWidth, activation: "relu" },
+      jointnet: {
+        ...{ joint_hidden: model.jointWidth, activation: "relu", dropout: 0.2 },
+        ...{ encoder_hidden: width, pred_hidden: predictionWidth },
+      },
     },
-    ...(model.tokenizer === "characters" ? {} : { tokenizer: { dir: "tokenizer", type: model.tokenizer } }),
-    decoding: { strategy: "greedy", greedy: { max_symbols: 10 } },
+    ...tokenizerConfig(model),
+    decoding: {
+      ...{ strategy: "greedy_batch", greedy: { max_symbols: 10 } },
+      ...(isTdt ? { model_type: "tdt", durations } : {}),
+    },
+    loss: isTdt
+      ? { loss_name: "tdt", tdt_kwargs: { durations, sigma: 0.02, omega: 0.1 } }
+      : { loss_name: "default" },
+    labels: tokens,
+    target: `nemo.collections.asr.models.EncDecRNNT${model.tokenizer === "characters" ? "" : "BPE"}Model`,
+    nemo_version: model.release,
   };
 }
 
@@ -233,12 +260,13 @@ export function makeNemoConfig(model: NemoModel): Config {
 export type NemoEntry = {
   name: string;
   content: Uint8Array;
-  type?: "File" | "SymbolicLink" | "ExtendedHeader";
+  type?: "File" | "SymbolicLink" | "ExtendedHeader" | "Directory";
 };
 
 /** Makes a tar archive, with the time of each file in an extended header, as Python's tarfile does. */
 export function makeTar(entries: readonly NemoEntry[]): Buffer {
   const withTimes = entries.flatMap((entry): NemoEntry[] => {
+    if (entry.type === "Directory") return [entry];
     const line = "27 mtime=1764158400.1234567\n";
     return [{ name: `PaxHeader/${entry.name}`, content: Buffer.from(line), type: "ExtendedHeader" }, entry];
   });
@@ -259,6 +287,7 @@ export function makeNemo(
   more: readonly NemoEntry[] = [],
 ): Buffer {
   return makeTar([
+    { name: "", content: new Uint8Array(), type: "Directory" },
     { name: "model_config.yaml", content: Buffer.from(JSON.stringify(config, null, 1)) },
     { name: "model_weights.ckpt", content: makeTorchFile(tensors, "F32") },
     ...more,

@@ -3,7 +3,7 @@ import type { NemoModel } from "../makers/nemo-maker.ts";
 
 /**
  * Recognition with a TDT or RNN-T model in the plainest way: NeMo's formulas (its modules `FilterbankFeatures`, `ConvSubsampling`,
- * `ConformerLayer`, `RelPositionMultiHeadAttention`, `RNNTDecoder`, `RNNTJoint` and `GreedyTDTInfer`, release 2), one loop for
+ * `ConformerLayer`, `RelPositionMultiHeadAttention`, `RNNTDecoder`, `RNNTJoint` and `GreedyTDTInfer`), one loop for
  * each index, in 64 bits, with the tensors of the checkpoint as they are. The engine is compared with it.
  */
 
@@ -34,20 +34,28 @@ const angleOf = (n: number) => (2 * Math.PI * n) / 512;
 const COSINES = Float64Array.from({ length: 512 }, (_, n) => Math.cos(angleOf(n)));
 const SINES = Float64Array.from({ length: 512 }, (_, n) => Math.sin(angleOf(n)));
 
-function features({ mels }: NemoModel, weights: Weights, samples: Float32Array): Rows {
+/** Releases before 2.5 reflect the sound at its ends, and have a frame more. */
+const reflects = ({ release }: NemoModel): boolean => /^1\.|^2\.[0-4]\./.test(release);
+
+function features(model: NemoModel, weights: Weights, samples: Float32Array): Rows {
+  const { mels } = model;
+  const isReflected = reflects(model);
   const [window, filters] = [
     weights("preprocessor.featurizer.window"),
     weights("preprocessor.featurizer.fb"),
   ];
   const at = (n: number) => samples[n] ?? 0;
   const sound = Float64Array.from(samples, (value, n) => value - 0.97 * (n === 0 ? 0 : at(n - 1)));
-  const frames = Math.floor(samples.length / 160);
+  const frames = Math.floor(samples.length / 160) + (isReflected ? 1 : 0);
+  const last = samples.length - 1;
+  const reflected = (n: number) => (n < 0 ? -n : n > last ? 2 * last - n : n);
   const rows = Array.from({ length: frames }, (_, frame) => {
     const power = new Float64Array(257);
     for (let bin = 0; bin <= 256; bin++) {
       let [re, im] = [0, 0];
       for (let n = 0; n < 400; n++) {
-        const value = (sound[frame * 160 - 256 + 56 + n] ?? 0) * (window[n] ?? 0);
+        const place = frame * 160 - 256 + 56 + n;
+        const value = (sound[isReflected ? reflected(place) : place] ?? 0) * (window[n] ?? 0);
         const angle = (bin * (56 + n)) % 512;
         re += value * (COSINES[angle] ?? 0);
         im -= value * (SINES[angle] ?? 0);
