@@ -263,7 +263,7 @@ def recognized(model, paths: list, is_tdt: bool) -> list:
     else:
         # Together, both fail with some releases.
         method = {"name": "max_prob", "alpha": 1.0}
-        confidence = {"preserve_token_confidence": True, "exclude_blank": False, "method_cfg": method}
+        confidence = {"preserve_token_confidence": True, "exclude_blank": True, "method_cfg": method}
         sure = run({"preserve_alignments": True, "confidence_cfg": confidence}, {})
         has_words = getattr(model, "tokenizer_type", None) != "agg"
         times = {"compute_timestamps": has_words, "preserve_alignments": True, "confidence_cfg": {"preserve_token_confidence": False}}
