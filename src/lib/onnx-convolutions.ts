@@ -141,7 +141,7 @@ export function gatedConvolutions(net: Network): boolean {
       continue;
     const kernels = kernelsOf(net, weight, zero);
     const bias = net.weights({ dims: [channels], type: FLOAT, raw: last.raw });
-    const [rows, result, work] = [net.fresh(), net.fresh(), net.fresh()];
+    const [rows, result] = [net.fresh(), net.fresh()];
     for (const node of [
       rounding,
       conv,
@@ -155,7 +155,7 @@ export function gatedConvolutions(net: Network): boolean {
     ])
       net.replace(node, []);
     net.replace(gate.split, [turned(gate.split.inputs[0] ?? "", rows, [0, 2, 1])]);
-    const joined = ours("GatedConvolution", [rows, kernels, step, bias], [result, work]);
+    const joined = ours("GatedConvolution", [rows, kernels, step, bias], [result]);
     net.replace(swish.product, [joined, turned(result, swish.product.outputs[0] ?? "", [0, 2, 1])]);
   }
   return net.finish();
@@ -177,7 +177,7 @@ export function firstConvolutions(net: Network): boolean {
     const inputs = [rounding.inputs[0] ?? "", ...halving.weights];
     for (const node of [rounding, conv, cast, scaled, halving.last.add, relu]) net.replace(node, []);
     net.replace(next, [
-      ours("FirstConvolution", inputs, [turnedBytes, step, zero, net.fresh()]),
+      ours("FirstConvolution", inputs, [turnedBytes, step, zero]),
       turned(turnedBytes, bytes, [0, 3, 1, 2]),
     ]);
   }

@@ -40,7 +40,7 @@ async function run(file: string | Uint8Array, samples: number) {
 
 const KINDS = ["ConvInteger", "Pad", "Softmax", "Sigmoid", "MatMulInteger", "LayerNormalization"];
 const OWN_KINDS = [
-  "RelativeSoftmax",
+  ...["RelativeSoftmax", "RelativeAttention"],
   "GatedConvolution",
   "RoundedSwish",
   "FirstConvolution",
@@ -62,7 +62,13 @@ test.each(LENGTHS.flatMap((samples) => [false, true].map((areOurs) => ({ samples
     const bytes = faster(roundedConformer(), areOurs);
     expect(kindsOf(bytes, [...KINDS, ...OWN_KINDS])).toEqual({
       ...{ ConvInteger: 0, Pad: 0, Softmax: 0, Sigmoid: 0, LayerNormalization: 0 },
-      ...{ RelativeSoftmax: 1, GatedConvolution: 1, FirstConvolution: 1, SeparateConvolution: 2 },
+      ...{
+        RelativeSoftmax: 0,
+        RelativeAttention: 1,
+        GatedConvolution: 1,
+        FirstConvolution: 1,
+        SeparateConvolution: 2,
+      },
       ...(areOurs ? PRODUCTS.ours : PRODUCTS.theirs),
       ...NORMALIZATIONS,
     });
@@ -158,6 +164,14 @@ describe("stays as it is", () => {
         const three = made.node.find(({ output }) => output[0] === sub?.input?.[1]);
         const { t } = attributeOf(three, "value");
         if (t) t.raw_data = new Uint8Array(Float32Array.of(9).buffer);
+      },
+    ],
+    [
+      "attention whose weights are a result, too",
+      { RelativeAttention: 0, RelativeSoftmax: 1, Softmax: 0 },
+      (made) => {
+        const [weights = ""] = nodes(made, "Softmax")[0]?.output ?? [];
+        made.output.push(portOf(weights, 1, ["n", 2, "t", "t"]));
       },
     ],
     [

@@ -1,3 +1,4 @@
+import { relativeAttentions } from "./onnx-attentions.ts";
 import {
   firstConvolutions,
   gatedConvolutions,
@@ -31,7 +32,8 @@ export function withFasterProducts(
     if (graph.isOpen || !isRounded) return false;
     const done = [withoutPadding(graph), ...STEPS.map((step) => step(new Network(graph)))];
     while (done.some(Boolean) && turnLess(new Network(graph)));
-    done.push(normalizations(new Network(graph)));
+    if (done.some(Boolean)) dropUnread(graph);
+    done.push(relativeAttentions(new Network(graph)), normalizations(new Network(graph)));
     if (areOurs) done.push(byteProducts(new Network(graph)));
     if (areSigned) done.push(signWeights(graph));
     dropUnread(graph);

@@ -27,8 +27,7 @@ export function normalizations(net: Network): boolean {
     const inputs = [values, scale, bias, net.weights({ dims: [], type: FLOAT, raw })];
     const rounding = net.onlyReader(result, "DynamicQuantizeLinear");
     net.replace(node, rounding ? [] : [ours("Normalized", inputs, [result])]);
-    if (rounding)
-      net.replace(rounding, [ours("NormalizedRounded", inputs, [...rounding.outputs, net.fresh()])]);
+    if (rounding) net.replace(rounding, [ours("NormalizedRounded", inputs, [...rounding.outputs])]);
   }
   return net.finish();
 }

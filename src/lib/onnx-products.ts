@@ -46,9 +46,8 @@ export function byteProducts(net: Network): boolean {
     const swish = net.onlyReader(result, "RoundedSwish");
     for (const each of nodes) net.replace(each, []);
     const all = [...inputs, panels, step, bias];
-    if (swish)
-      net.replace(swish, [ours("ByteProductsSwish", all, [...swish.outputs, net.fresh(), net.fresh()])]);
-    else net.replace(last, [ours("ByteProducts", all, [result, net.fresh()])]);
+    if (swish) net.replace(swish, [ours("ByteProductsSwish", all, [...swish.outputs])]);
+    else net.replace(last, [ours("ByteProducts", all, [result])]);
   }
   return net.finish();
 }

@@ -38,7 +38,8 @@ INLINE void store(float *to, floats values, size_t count) {
 
 INLINE floats larger(floats a, floats b) { return a > b ? a : b; }
 INLINE floats smaller(floats a, floats b) { return a < b ? a : b; }
-INLINE floats all(float value) { return floats{} + value; }
+/* A difference, because compilers leave it out, and not a sum with zero, which can have another sign. */
+INLINE floats all(float value) { return value - floats{}; }
 
 /* e to the power of numbers, of which those below -87 count as that. */
 INLINE floats exponential(floats x) {
@@ -72,30 +73,113 @@ INLINE float largest_of(floats values) {
   return found;
 }
 
+/* Makes the weights of a frame of its scores. `to` may be the scores by content. */
+INLINE void weigh(const float *by_content, const float *by_distance, float scale, size_t frames, float *to) {
+  floats most = floats{} - INFINITY, sum = {};
+  for (size_t n = 0; n < frames; n += LANES) {
+    const floats score =
+        (load(by_content + n, frames - n, -INFINITY) + load(by_distance + n, frames - n, 0)) * scale;
+    most = larger(most, score);
+    store(to + n, score, frames - n);
+  }
+  const float largest = largest_of(most);
+  for (size_t n = 0; n < frames; n += LANES) {
+    const floats share = exponential(load(to + n, frames - n, -INFINITY) - largest);
+    sum += share;
+    store(to + n, share, frames - n);
+  }
+  /* Those in the place of missing numbers are e to the power of -87, which is nothing beside the largest, 1. */
+  const float share = 1.0f / sum_of(sum);
+  for (size_t n = 0; n < frames; n += LANES) store(to + n, load(to + n, frames - n, 0) * share, frames - n);
+}
+
 static void relative_softmax(const float *content, const float *distance, float scale, size_t heads,
                                            size_t frames, float *weights) {
   const size_t distances = 2 * frames - 1;
-  for (size_t row = 0; row < heads * frames; row++) {
-    const float *by_content = content + row * frames;
-    const float *by_distance = distance + row * distances + frames - 1 - row % frames;
-    float *to = weights + row * frames;
-    floats most = floats{} - INFINITY, sum = {};
-    for (size_t n = 0; n < frames; n += LANES) {
-      const floats score =
-          (load(by_content + n, frames - n, -INFINITY) + load(by_distance + n, frames - n, 0)) * scale;
-      most = larger(most, score);
-      store(to + n, score, frames - n);
+  for (size_t row = 0; row < heads * frames; row++)
+    weigh(content + row * frames, distance + row * distances + frames - 1 - row % frames, scale, frames,
+          weights + row * frames);
+}
+
+/* A block of a product of floats: rows of it, and vectors of columns, whose sums stay in registers. */
+#if VECTOR == 16
+enum { FLOAT_ROWS = 8, FLOAT_VECTORS = 3 };
+#else
+enum { FLOAT_ROWS = 4, FLOAT_VECTORS = 2 };
+#endif
+
+/* The same as `load`, with 0 in the place of missing numbers; made for loops. */
+INLINE floats load_some(const float *from, size_t count) {
+#if VECTOR == 16
+  return (floats)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
+#else
+  return load(from, count, 0);
+#endif
+}
+
+/* A matrix: its numbers, and how many lie between the beginnings of two rows. */
+struct matrix {
+  const float *numbers;
+  size_t stride;
+};
+
+template <int kRows, int kVectors, bool kIsWhole>
+INLINE void float_block(matrix left, matrix right, size_t depth, size_t count, float *to, size_t stride) {
+  floats sums[kRows][kVectors] = {};
+  for (size_t n = 0; n < depth; n++) {
+    floats b[kVectors];
+    for (int v = 0; v < kVectors; v++) {
+      const float *from = right.numbers + n * right.stride + v * LANES;
+      b[v] = kIsWhole ? *(const floats *)from : load_some(from, count);
     }
-    const float largest = largest_of(most);
-    for (size_t n = 0; n < frames; n += LANES) {
-      const floats share = exponential(load(to + n, frames - n, -INFINITY) - largest);
-      sum += share;
-      store(to + n, share, frames - n);
+    for (int r = 0; r < kRows; r++) {
+      const floats a = all(left.numbers[r * left.stride + n]);
+      for (int v = 0; v < kVectors; v++) sums[r][v] += a * b[v];
     }
-    /* Those in the place of missing numbers are e to the power of -87, which is nothing beside the largest, 1. */
-    const float share = 1.0f / sum_of(sum);
-    for (size_t n = 0; n < frames; n += LANES) store(to + n, load(to + n, frames - n, 0) * share, frames - n);
   }
+  for (int r = 0; r < kRows; r++)
+    for (int v = 0; v < kVectors; v++) store(to + r * stride + v * LANES, sums[r][v], kIsWhole ? (size_t)LANES : count);
+}
+
+template <int kRows>
+INLINE void float_rows(matrix left, matrix right, size_t depth, size_t columns, float *to, size_t stride) {
+  size_t n = 0;
+  for (; n + FLOAT_VECTORS * LANES <= columns; n += FLOAT_VECTORS * LANES)
+    float_block<kRows, FLOAT_VECTORS, true>(left, {right.numbers + n, right.stride}, depth, 0, to + n, stride);
+  for (; n + LANES <= columns; n += LANES)
+    float_block<kRows, 1, true>(left, {right.numbers + n, right.stride}, depth, 0, to + n, stride);
+  if (n < columns)
+    float_block<kRows, 1, false>(left, {right.numbers + n, right.stride}, depth, columns - n, to + n, stride);
+}
+
+/* Multiplies up to FLOAT_ROWS rows. */
+template <int kRows = FLOAT_ROWS>
+static void multiply_rows(size_t rows, matrix left, matrix right, size_t depth, size_t columns, float *to, size_t stride) {
+  if (rows == kRows)
+    float_rows<kRows>(left, right, depth, columns, to, stride);
+  else if constexpr (kRows > 1)
+    multiply_rows<kRows - 1>(rows, left, right, depth, columns, to, stride);
+}
+
+static size_t attention_work(size_t frames) { return FLOAT_ROWS * (frames + frames + FLOAT_ROWS); }
+
+static void relative_attention(const float *contents, const float *keys, const float *distances, const float *positions,
+                               const float *values, float scale, size_t heads, size_t frames, size_t width, float *work,
+                               float *result) {
+  const size_t all_distances = 2 * frames - 1, shifted = frames + FLOAT_ROWS;
+  float *by_content = work, *by_distance = work + FLOAT_ROWS * frames;
+  for (size_t head = 0; head < heads; head++)
+    for (size_t row = 0; row < frames; row += FLOAT_ROWS) {
+      const size_t rows = frames - row < FLOAT_ROWS ? frames - row : (size_t)FLOAT_ROWS, at = (head * frames + row) * width;
+      multiply_rows(rows, {contents + at, width}, {keys + head * width * frames, frames}, width, frames, by_content, frames);
+      /* The distances of the last of these rows begin first. Those that no row has are left out. */
+      const size_t first = frames - row - rows;
+      multiply_rows(rows, {distances + at, width}, {positions + head * width * all_distances + first, all_distances}, width,
+                    frames + rows - 1, by_distance, shifted);
+      for (size_t n = 0; n < rows; n++)
+        weigh(by_content + n * frames, by_distance + n * shifted + rows - 1 - n, scale, frames, by_content + n * frames);
+      multiply_rows(rows, {by_content, frames}, {values + head * frames * width, width}, frames, width, result + at, width);
+    }
 }
 
 /* How numbers become bytes: the steps of DynamicQuantizeLinear. */
@@ -337,5 +421,5 @@ static void separate_convolution(const uint8_t *values, float step, uint8_t zero
 
 extern "C" {
 extern const layer_code LAYERS;
-const layer_code LAYERS = {relative_softmax, gated_convolution, normalized, rounded_swish, limited_swish, first_convolution, separate_convolution};
+const layer_code LAYERS = {relative_softmax, relative_attention, attention_work, gated_convolution, normalized, rounded_swish, limited_swish, first_convolution, separate_convolution};
 }

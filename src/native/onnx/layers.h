@@ -36,6 +36,18 @@ typedef struct {
   void (*relative_softmax)(const float *content, const float *distance, float scale, size_t heads, size_t frames,
                            float *weights);
   /*
+   * Attention with relative positions: those weights, and what they choose of the values.
+   *
+   * contents, distances: heads x frames x width: queries for what is in other frames, and for how far away these are
+   * keys: heads x width x frames; positions: heads x width x (2 frames - 1)
+   * values, result: heads x frames x width
+   * work: space for attention_work(frames) floats
+   */
+  void (*relative_attention)(const float *contents, const float *keys, const float *distances, const float *positions,
+                             const float *values, float scale, size_t heads, size_t frames, size_t width, float *work,
+                             float *result);
+  size_t (*attention_work)(size_t frames);
+  /*
    * Gates, rounding to bytes, a convolution with a kernel for each channel, and swish.
    *
    * gates: frames x (2 channels): values, then their gates

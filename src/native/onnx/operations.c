@@ -1,8 +1,10 @@
 #include "operations.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "processor.h"
 #include "layers.h"
@@ -38,7 +40,7 @@ enum {
   RELEASE_SHAPE = 99,
 };
 enum { TYPE_FLOAT = 1, TYPE_UINT8 = 2, INVALID_ARGUMENT = 2 };
-enum { MOST_DIMENSIONS = 4, MOST_INPUTS = 6, MOST_OUTPUTS = 5, OPERATION_VERSION = 16 };
+enum { MOST_DIMENSIONS = 4, MOST_INPUTS = 6, MOST_OUTPUTS = 3, OPERATION_VERSION = 16 };
 
 typedef void (*function)(void);
 typedef void *status;
@@ -103,6 +105,38 @@ static status make_output(void *context, size_t index, const int64_t *dims, size
   return failed;
 }
 
+static pthread_key_t work_key;
+static pthread_once_t work_once = PTHREAD_ONCE_INIT;
+static void make_work_key(void) { pthread_key_create(&work_key, free); }
+
+/* Work space of a thread, and how many bytes it has. */
+typedef struct {
+  size_t bytes;
+  _Alignas(64) char space[];
+} work_space;
+
+/*
+ * Finds work space, which belongs to the thread and is used by its next operation, too. onnxruntime would keep an output that
+ * nothing reads until all of the net has run.
+ */
+static status find_work(size_t bytes, void **found) {
+  pthread_once(&work_once, make_work_key);
+  work_space *own = pthread_getspecific(work_key);
+  if (!own || own->bytes < bytes) {
+    free(own);
+    own = aligned_alloc(64, (sizeof *own + bytes + 63) / 64 * 64);
+    pthread_setspecific(work_key, own);
+    if (!own) return refuse("there is no memory");
+    own->bytes = bytes;
+  }
+  *found = own->space;
+  return NULL;
+}
+
+static bool has_dims(const tensor *of, int64_t a, int64_t b, int64_t c, int64_t d) {
+  return of->rank == 4 && of->dims[0] == a && of->dims[1] == b && of->dims[2] == c && of->dims[3] == d;
+}
+
 static status compute_relative_softmax(void *kernel, void *context) {
   (void)kernel;
   tensor content, distance, scale;
@@ -122,6 +156,31 @@ static status compute_relative_softmax(void *kernel, void *context) {
   return failed;
 }
 
+static status compute_relative_attention(void *kernel, void *context) {
+  (void)kernel;
+  tensor contents, keys, distances, positions, values, scale;
+  void *result, *work;
+  status failed = read_input(context, 0, &contents);
+  if (!failed) failed = read_input(context, 1, &keys);
+  if (!failed) failed = read_input(context, 2, &distances);
+  if (!failed) failed = read_input(context, 3, &positions);
+  if (!failed) failed = read_input(context, 4, &values);
+  if (!failed) failed = read_input(context, 5, &scale);
+  if (failed) return failed;
+  if (contents.rank != 4) return refuse("the queries have other dimensions");
+  const int64_t *of = contents.dims, batches = of[0], heads = of[1], frames = of[2], width = of[3];
+  if (!has_dims(&keys, batches, heads, width, frames) || !has_dims(&distances, batches, heads, frames, width) ||
+      !has_dims(&positions, 1, heads, width, 2 * frames - 1) || !has_dims(&values, batches, heads, frames, width) ||
+      batches != 1)
+    return refuse("the scores do not fit together");
+  failed = make_output(context, 0, of, 4, &result);
+  if (!failed) failed = find_work(layers->attention_work((size_t)frames) * sizeof(float), &work);
+  if (!failed)
+    layers->relative_attention(contents.numbers, keys.numbers, distances.numbers, positions.numbers, values.numbers,
+                               scale.numbers[0], (size_t)heads, (size_t)frames, (size_t)width, work, result);
+  return failed;
+}
+
 static status compute_gated_convolution(void *kernel, void *context) {
   (void)kernel;
   tensor gates, kernels, step, bias;
@@ -137,7 +196,7 @@ static status compute_gated_convolution(void *kernel, void *context) {
     return refuse("the gates are not those of one batch");
   const int64_t dims[] = {1, gates.dims[1], channels};
   failed = make_output(context, 0, dims, 3, &result);
-  if (!failed) failed = make_output(context, 1, dims, 3, &work);
+  if (!failed) failed = find_work((size_t)(dims[1] * channels) * sizeof(float), &work);
   if (!failed)
     layers->gated_convolution(gates.numbers, kernels.numbers, step.numbers[0], bias.numbers, (size_t)dims[1],
                             (size_t)channels, (size_t)taps, (size_t)(taps / 2), work, result);
@@ -171,11 +230,11 @@ static status compute_first_convolution(void *kernel, void *context) {
   const int64_t frames = values.dims[2], bands = values.dims[3], channels = kernels.dims[1];
   if (values.rank != 4 || values.dims[0] != 1 || values.dims[1] != 1 || kernels.rank != 2)
     return refuse("the bands are not those of one batch");
-  const int64_t dims[] = {1, (frames + 1) / 2, (bands + 1) / 2, channels}, space[] = {frames + 2, bands + 2};
+  const int64_t dims[] = {1, (frames + 1) / 2, (bands + 1) / 2, channels};
   failed = make_output(context, 0, dims, 4, &rounded);
   if (!failed) failed = make_output(context, 1, NULL, 0, &rounded_step);
   if (!failed) failed = make_output(context, 2, NULL, 0, &zero);
-  if (!failed) failed = make_output(context, 3, space, 2, &work);
+  if (!failed) failed = find_work((size_t)((frames + 2) * (bands + 2)) * sizeof(float), &work);
   if (failed) return failed;
   *(uint8_t *)zero = 0;
   layers->first_convolution(values.numbers, kernels.numbers, step.numbers[0], bias.numbers, (size_t)frames,
@@ -208,7 +267,7 @@ static status compute_separate_convolution(void *kernel, void *context) {
   return failed;
 }
 
-/* Computes into the output of index 0, or rounds into those of 0 to 2 and has work space in that of 3. */
+/* Computes into the output of index 0, or rounds into those of 0 to 2. */
 static status normalize(void *context, bool is_rounded) {
   tensor values, scale, bias, epsilon;
   void *result, *rounded = NULL, *step = NULL, *zero = NULL;
@@ -222,8 +281,8 @@ static status normalize(void *context, bool is_rounded) {
     return refuse("the rows and factors do not fit together");
   size_t rows = 1;
   for (size_t n = 0; n + 1 < values.rank; n++) rows *= (size_t)values.dims[n];
-  failed = make_output(context, is_rounded ? 3 : 0, values.dims, values.rank, &result);
-  if (!failed && is_rounded) failed = make_output(context, 0, values.dims, values.rank, &rounded);
+  if (is_rounded) failed = find_work(rows * (size_t)width * sizeof(float), &result);
+  if (!failed) failed = make_output(context, 0, values.dims, values.rank, is_rounded ? &rounded : &result);
   if (!failed && is_rounded) failed = make_output(context, 1, NULL, 0, &step);
   if (!failed && is_rounded) failed = make_output(context, 2, NULL, 0, &zero);
   if (!failed)
@@ -268,39 +327,34 @@ static status read_product(void *context, rounded_product *read) {
   return NULL;
 }
 
-/* Multiplies into the outputs `at` and `at + 1`, the second of which is work space. */
-static status compute_product(void *context, const rounded_product *read, size_t at, float **result, swish_limits *limits) {
-  const int64_t bytes = (int64_t)products->work_bytes(read->of.count, read->of.depth);
-  void *numbers, *work;
-  status failed = make_output(context, at, read->dims, read->rank, &numbers);
-  if (!failed) failed = make_output(context, at + 1, &bytes, 1, &work);
-  if (failed) return failed;
-  *result = numbers;
-  products->multiply(&read->of, work, numbers, limits);
-  return NULL;
-}
-
 static status compute_byte_products(void *kernel, void *context) {
   (void)kernel;
   rounded_product read;
-  float *result;
+  void *result, *work;
   status failed = read_product(context, &read);
-  return failed ? failed : compute_product(context, &read, 0, &result, NULL);
+  if (!failed) failed = make_output(context, 0, read.dims, read.rank, &result);
+  if (!failed) failed = find_work(products->work_bytes(read.of.count, read.of.depth), &work);
+  if (!failed) products->multiply(&read.of, work, result, NULL);
+  return failed;
 }
 
 static status compute_byte_products_swish(void *kernel, void *context) {
   (void)kernel;
   rounded_product read;
-  float *values;
-  void *bytes, *step, *zero;
+  void *bytes, *step, *zero, *work;
   swish_limits limits;
   status failed = read_product(context, &read);
-  if (!failed) failed = make_output(context, 0, read.dims, read.rank, &bytes);
+  if (failed) return failed;
+  const size_t count = read.of.count * read.of.columns;
+  failed = make_output(context, 0, read.dims, read.rank, &bytes);
   if (!failed) failed = make_output(context, 1, NULL, 0, &step);
   if (!failed) failed = make_output(context, 2, NULL, 0, &zero);
-  if (!failed) failed = compute_product(context, &read, 3, &values, &limits);
-  if (!failed) layers->limited_swish(values, read.of.count * read.of.columns, limits, bytes, step, zero);
-  return failed;
+  if (!failed) failed = find_work(count * sizeof(float) + products->work_bytes(read.of.count, read.of.depth), &work);
+  if (failed) return failed;
+  float *values = work;
+  products->multiply(&read.of, values + count, values, &limits);
+  layers->limited_swish(values, count, limits, bytes, step, zero);
+  return NULL;
 }
 
 static const char *name_of(const operation *o) { return o->called; }
@@ -330,21 +384,23 @@ static void destroy(void *kernel) { (void)kernel; }
 static const operation OPERATIONS[] = {
     {COMMON, .compute = compute_relative_softmax, .called = "RelativeSoftmax", .inputs = 3, .outputs = 1,
      .types = {TYPE_FLOAT}},
-    {COMMON, .compute = compute_gated_convolution, .called = "GatedConvolution", .inputs = 4, .outputs = 2,
-     .types = {TYPE_FLOAT, TYPE_FLOAT}},
+    {COMMON, .compute = compute_relative_attention, .called = "RelativeAttention", .inputs = 6, .outputs = 1,
+     .types = {TYPE_FLOAT}},
+    {COMMON, .compute = compute_gated_convolution, .called = "GatedConvolution", .inputs = 4, .outputs = 1,
+     .types = {TYPE_FLOAT}},
     {COMMON, .compute = compute_rounded_swish, .called = "RoundedSwish", .inputs = 1, .outputs = 3,
      .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
-    {COMMON, .compute = compute_first_convolution, .called = "FirstConvolution", .inputs = 4, .outputs = 4,
-     .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8, TYPE_FLOAT}},
+    {COMMON, .compute = compute_first_convolution, .called = "FirstConvolution", .inputs = 4, .outputs = 3,
+     .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
     {COMMON, .compute = compute_separate_convolution, .called = "SeparateConvolution", .inputs = 6, .outputs = 3,
      .input_types = ROUNDED, .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
     {COMMON, .compute = compute_normalized, .called = "Normalized", .inputs = 4, .outputs = 1, .types = {TYPE_FLOAT}},
-    {COMMON, .compute = compute_normalized_rounded, .called = "NormalizedRounded", .inputs = 4, .outputs = 4,
-     .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8, TYPE_FLOAT}},
-    {COMMON, .compute = compute_byte_products, .called = "ByteProducts", .inputs = 6, .outputs = 2,
-     .input_types = ROUNDED_AND_PANELS, .types = {TYPE_FLOAT, TYPE_UINT8}},
-    {COMMON, .compute = compute_byte_products_swish, .called = "ByteProductsSwish", .inputs = 6, .outputs = 5,
-     .input_types = ROUNDED_AND_PANELS, .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
+    {COMMON, .compute = compute_normalized_rounded, .called = "NormalizedRounded", .inputs = 4, .outputs = 3,
+     .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
+    {COMMON, .compute = compute_byte_products, .called = "ByteProducts", .inputs = 6, .outputs = 1,
+     .input_types = ROUNDED_AND_PANELS, .types = {TYPE_FLOAT}},
+    {COMMON, .compute = compute_byte_products_swish, .called = "ByteProductsSwish", .inputs = 6, .outputs = 3,
+     .input_types = ROUNDED_AND_PANELS, .types = {TYPE_UINT8, TYPE_FLOAT, TYPE_UINT8}},
 };
 
 void *onnx_make_operations(const void *table, void **domain) {
