@@ -64,6 +64,15 @@ test("a written manifest can be read", () => {
   expect(parseManifest(renderManifest(plain), "m.toml")).toEqual(plain);
 });
 
+test("a manifest lists as many files as an IndicConformer of 24 layers has", () => {
+  const weights = Array.from({ length: 370 }, (_, n) => ({
+    ...{ role: "weights", sha256: "01".repeat(32) },
+    name: `layers.${n % 24}.self_attn.linear_${Math.floor(n / 24)}.pos_bias.weight`,
+  }));
+  const large: ModelManifest = { ...ctc, parts: [...(ctc.parts ?? []), ...weights] };
+  expect(parseManifest(renderManifest(large), "m.toml")).toEqual(large);
+});
+
 test("the family may be named, and is whisper by default", () => {
   const named = source.replace('licence = "MIT"', 'licence = "MIT"\nfamily = "whisper"');
   expect(parseManifest(named, "m.toml")).toEqual(parseManifest(source, "m.toml"));
