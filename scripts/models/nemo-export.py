@@ -8,7 +8,8 @@ Without --indic FOLDER has one graph and tokens.txt, as the NeMo scripts of sher
 encoder and head as AI4Bharat's repository of IndicConformer-600M. --reference writes NAME.npy to FOLDER/reference: NeMo's own
 log-probabilities, and NAME.wav.npy: the features of NeMo's own preprocessor, 32-bit floats.
 
-Needs nemo_toolkit[asr] 3.0.0, onnx and onnxruntime."""
+Needs nemo_toolkit[asr] 3.0.0, onnx and onnxruntime. NeMo's other exporter (`use_dynamo`) calls `torch.onnx.dynamo_export`, which torch
+2.15 does not have."""
 import argparse
 import copy
 import json
@@ -157,7 +158,7 @@ def rounded(path, a):
 def write_single(model, a):
     path = os.path.join(a.folder, "model.onnx")
     model.set_export_config({"decoder_type": "ctc"})
-    model.export(path, onnx_opset_version=a.opset, use_dynamo=a.dynamo)
+    model.export(path, onnx_opset_version=a.opset)
     vocabulary = model.joint.vocabulary
     with open(os.path.join(a.folder, "tokens.txt"), "w", encoding="utf-8") as file:
         file.writelines(f"{token} {number}\n" for number, token in enumerate([*vocabulary, "<blk>"]))
@@ -176,8 +177,8 @@ def write_indic(model, a, languages):
     folder = os.path.join(a.folder, "assets")
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "encoder.onnx")
-    model.encoder.export(path, onnx_opset_version=a.opset, use_dynamo=a.dynamo)
-    model.ctc_decoder.export(os.path.join(folder, "ctc_decoder.onnx"), onnx_opset_version=a.opset, use_dynamo=a.dynamo)
+    model.encoder.export(path, onnx_opset_version=a.opset)
+    model.ctc_decoder.export(os.path.join(folder, "ctc_decoder.onnx"), onnx_opset_version=a.opset)
     if a.int8:
         rounded(path, a)
     else:
@@ -229,7 +230,6 @@ def arguments():
     parser.add_argument("--int8", choices=("QUInt8", "QInt8"))
     parser.add_argument("--per-channel", action="store_true")
     parser.add_argument("--opset", type=int)
-    parser.add_argument("--dynamo", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reference", nargs="*", default=[])
     parser.add_argument("--references-only", action="store_true")
