@@ -1381,6 +1381,14 @@ keep_executable() {
   mv -f "$PREVIOUS.new" "$PREVIOUS"
 }
 
+# Version 0.1.0 kept it one folder above.
+move_kept_executable() {
+  older="$PACKAGE_DIR/shruti.previous"
+  if [ "$DRY_RUN" = yes ] || [ ! -e "$older" ]; then return 0; fi
+  mkdir -p "$(dirname "$PREVIOUS")"
+  if [ -e "$PREVIOUS" ]; then rm -f "$older"; else mv "$older" "$PREVIOUS"; fi
+}
+
 # Before dpkg or rpm removes the files of the package.
 unconfigure() {
   if has_systemd; then
@@ -1441,6 +1449,7 @@ parse "$@"
 if [ "$PACKAGED" = yes ]; then
   require_root ""
   enter_system "$@"
+  move_kept_executable
   if [ "$ACTION" = uninstall ]; then
     unconfigure
     exit 0
