@@ -9,7 +9,13 @@ import { type MadeEntry, makeZip } from "./zip-maker.ts";
  * that the output of other converters for them can be written down (`testing/reference-converter/`).
  */
 
-export type MadeTensor = { name: string; shape: number[]; values: Float32Array<ArrayBuffer> };
+export type MadeTensor = {
+  name: string;
+  shape: number[];
+  values: Float32Array<ArrayBuffer>;
+  /** In torch's form its values are whole numbers of 64 bits. Left out: they have the type of the file. */
+  isCounter?: boolean;
+};
 export type MadeType = "F32" | "F16" | "BF16";
 export type MadeForm = "safetensors" | "sharded" | "torch";
 
@@ -187,8 +193,11 @@ const TORCH_STORAGES: Record<MadeType, string> = {
 export function makeTorchFile(tensors: readonly MadeTensor[], type: MadeType): Buffer {
   const entries: MadeEntry[] = [{ name: "archive/data.pkl", content: pickleStateDict(tensors, type) }];
   entries.push({ name: "archive/byteorder", content: Buffer.from("little") });
-  for (const [key, { values }] of tensors.entries()) {
-    entries.push({ name: `archive/data/${key}`, content: valueBytes(values, type) });
+  for (const [key, { values, isCounter }] of tensors.entries()) {
+    const content = isCounter
+      ? Buffer.from(BigInt64Array.from(values, (value) => BigInt(Math.round(value))).buffer)
+      : valueBytes(values, type);
+    entries.push({ name: `archive/data/${key}`, content });
   }
   entries.push({ name: "archive/version", content: Buffer.from("3\n") });
   return makeZip(entries);
@@ -253,11 +262,11 @@ const tuple = (...items: Buffer[]): Buffer => Buffer.concat([op(0x28), ...items,
 export const pickledGlobal = (module: string, name: string): Buffer => Buffer.from(`c${module}\n${name}\n`);
 
 /** Pickles one tensor as torch does. `key` names its storage. */
-export function pickledTensor({ shape, values }: MadeTensor, key: number, type: MadeType): Buffer {
+export function pickledTensor({ shape, values, isCounter }: MadeTensor, key: number, type: MadeType): Buffer {
   const stride = shape.map((_, index) => shape.slice(index + 1).reduce((product, size) => product * size, 1));
   const storage = tuple(
     pickledText("storage"),
-    pickledGlobal("torch", TORCH_STORAGES[type]),
+    pickledGlobal("torch", isCounter ? "LongStorage" : TORCH_STORAGES[type]),
     pickledText(String(key)),
     pickledText("cpu"),
     int(values.length),

@@ -84,7 +84,8 @@ export function makeNemoTensors(model: NemoModel): MadeTensor[] {
   const add = (name: string, shape: number[], deviation: number, mean = 0) => {
     const count = shape.reduce((product, size) => product * size, 1);
     const halves = new Float16Array(count).map(() => mean + deviation * random());
-    tensors.push({ name, shape, values: Float32Array.from(halves) });
+    const isCounter = name.endsWith("num_batches_tracked");
+    tensors.push({ name, shape, values: Float32Array.from(halves), ...(isCounter ? { isCounter } : {}) });
   };
   const linear = (name: string, inputs: number, outputs: number, hasBias: boolean, more: number[] = []) => {
     add(`${name}.weight`, [outputs, inputs, ...more], 1 / Math.sqrt(inputs));
@@ -120,7 +121,33 @@ export function makeNemoTensors(model: NemoModel): MadeTensor[] {
   const bias = tensors.at(-1)?.values;
   if (bias) bias[tokens.length] = 8 * sharpness;
   if (bias && durations.length > 0) bias[tokens.length + 1] = -2 * sharpness;
-  return tensors;
+  return inOrder(tensors);
+}
+
+/** Parts of a layer in the order of NeMo's files. */
+const LAYER_ORDER = [
+  "norm_feed_forward1",
+  "feed_forward1",
+  "norm_conv",
+  "conv",
+  "norm_self_att",
+  "self_attn",
+];
+const POSITIONS = /pos_bias_[uv]$/;
+
+/** Sorts tensors as NeMo writes them. They are made in another order. */
+function inOrder(tensors: readonly MadeTensor[]): MadeTensor[] {
+  const placeOf = ({ name }: MadeTensor): number => {
+    const [, layer, part = ""] = /^encoder\.layers\.(\d+)\.(\w+)/.exec(name) ?? [];
+    if (name.startsWith("preprocessor.")) return name.endsWith("window") ? -4 : -3;
+    if (name.startsWith("encoder.pre_encode")) return name.includes(".out.") ? -2 : -1;
+    if (layer === undefined) return name.startsWith("decoder.") ? 1e6 : 2e6;
+    const found = LAYER_ORDER.indexOf(part);
+    return (
+      100 * Number(layer) + 10 * (found === -1 ? LAYER_ORDER.length : found) + (POSITIONS.test(name) ? 0 : 1)
+    );
+  };
+  return tensors.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
 type Add = (name: string, shape: number[], deviation: number, mean?: number) => void;
