@@ -79,23 +79,34 @@ template <int64_t Block, Signed kSigned, Factors FactorsOf = Factors::kOfBlocks>
     static SHRUTI_INLINE void multiply_block(const Left & left, const char * values, Ints (*whole)[2]) {
         SHRUTI_UNROLL
         for (int r = 0; r < kRows; r++) whole[r][0] = whole[r][1] = fill_ints(kMoved && kSigned == Signed::kLeft ? left.corrections[r] : 0);
-        SHRUTI_UNROLL_MANY
-        for (int k = 0; k < kBlock / 4; k++) {
-            const Ints first = load_ints(values + 4 * kColumns * k), second = load_ints(values + 4 * kColumns * k + 4 * kLanes);
-            SHRUTI_UNROLL
-            for (int r = 0; r < kRows; r++) {
-                int32_t four;
-                memcpy(&four, left.values[r] + 4 * k, sizeof four);
-                const Ints all = fill_ints(four);
-                whole[r][0] = multiply_add(whole[r][0], all, first);
-                whole[r][1] = multiply_add(whole[r][1], all, second);
-            }
+        if constexpr (kIsLong) {
+            for (int64_t k = 0; k < kBlock; k += 4) multiply_four(left, values, k, whole);
+        } else {
+            SHRUTI_UNROLL_MANY
+            for (int k = 0; k < kBlock; k += 4) multiply_four(left, values, k, whole);
         }
     }
 
    private:
-    static Ints multiply_add(Ints sum, Ints left, Ints right) {
-        return kSigned == Signed::kLeft ? add_four_products(sum, right, left) : add_four_products(sum, left, right);
+    static constexpr bool kIsLong = kBlock > 64;
+
+    // Adds the products of four values of each row, from `k` on.
+    static SHRUTI_INLINE void multiply_four(const Left & left, const char * values, int64_t k, Ints (*whole)[2]) {
+        const Ints first = load_ints(values + kColumns * k), second = load_ints(values + kColumns * k + 4 * kLanes);
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) {
+            int32_t four;
+            memcpy(&four, left.values[r] + k, sizeof four);
+            const Ints all = fill_ints(four);
+            add_products(whole[r][0], all, first);
+            add_products(whole[r][1], all, second);
+        }
+    }
+
+    // Assembly sees the sums of a loop: GCC would keep them in memory, and those of floats in registers.
+    static SHRUTI_INLINE void add_products(Ints & sums, Ints left, Ints right) {
+        sums = kSigned == Signed::kLeft ? add_four_products(sums, right, left) : add_four_products(sums, left, right);
+        if constexpr (kIsLong) __asm__("" : "+v"(sums));
     }
 #endif
 };

@@ -6,87 +6,94 @@
 #include "product-rows.h"
 #include "super-blocks.h"
 
+#include <cmath>
+
 #ifdef SHRUTI_VECTORS
 
 namespace shruti {
 
 #ifdef SHRUTI_BYTES
 
-// Products of bytes. Inputs are rounded to 8 bits in blocks of 32, as ggml does.
-template <Factors kFactors> struct ByteProducts {
-    using Blocks = ByteBlocks<32, Signed::kLeft, kFactors>;
+// Products of bytes. Both sides are rounded to 8 bits, with one factor for 128 numbers of a row. With 32, as ggml has them, a third of
+// the instructions would make floats of sums.
+struct Bytes {
+    using Blocks = ByteBlocks<128, Signed::kLeft>;
     using Left = typename Blocks::Left;
-    static constexpr int64_t kRows = Blocks::kRows, kColumns = Blocks::kColumns, kBlock = Blocks::kBlock;
-    static constexpr int64_t kDepth = 512, kLeastPacked = kBlock;
+    using WeightScale = ByteScale;
+    static constexpr int64_t kRows = Blocks::kRows, kColumns = Blocks::kColumns, kBlock = Blocks::kBlock, kOfWord = 4;
+    static constexpr int64_t kDepth = 1024, kLeastPacked = kBlock;
 
     static size_t left_bytes(int64_t depth) { return depth / kBlock * sizeof(Left); }
-    static bool   takes(const Shape & shape, const ggml_tensor * x) { return shape.depth % (2 * kBlock) == 0 && x->type == GGML_TYPE_F32; }
+    static size_t panel_bytes(int64_t depth) { return RoundedPanel<Bytes>::bytes(depth); }
+    static size_t wide_bytes() { return RoundedPanel<Bytes>::wide_bytes(); }
+    static bool   takes(const Shape & shape, const ggml_tensor * x) { return shape.depth % kBlock == 0 && x->type == GGML_TYPE_F32; }
 
-    static void pack_left(const ggml_tensor * x, const Shape & shape, int64_t block, char * to) { pack_all_rows<ByteProducts>(x, shape, block, to); }
+    static void pack_left(const ggml_tensor * x, const Shape & shape, int64_t block, char * to) { pack_all_rows<Bytes>(x, shape, block, to); }
 
-    static void pack_rows(const float * const * rows, int64_t at, int64_t count, char * to) { round_rows<ByteProducts>(rows, at, count, to); }
+    static void pack_rows(const float * const * rows, int64_t at, int64_t count, char * to) { round_rows<Bytes>(rows, at, count, to); }
 
     static void round(const float * from, Left & left, int64_t r) {
-        const RoundedBlock rounded = rounded_block(from);
-        store_bytes(left.values[r], rounded.values);
-        left.factors[r] = rounded.factor;
-        if (kMoved) left.corrections[r] = -kMoved * sum_of_bytes(rounded.values);
+        const ByteScale scale(largest_of(from, kBlock));
+        int             sum = 0;
+        for (int64_t k = 0; k < kBlock; k += kRoundedBlock) {
+            const RoundedBlock rounded = rounded_block(from + k, scale);
+            store_bytes(left.values[r] + k, rounded.values);
+            if (kMoved) sum += sum_of_bytes(rounded.values);
+        }
+        left.factors[r] = scale.factor;
+        left.corrections[r] = -kMoved * sum;
     }
 
-    static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
+    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char * wide, char * to) {
+        if (w->type == GGML_TYPE_Q8_0)
+            pack_bytes(w, shape, column, from, count, to);
+        else
+            RoundedPanel<Bytes>::pack(w, shape, column, from, count, wide, to);
+    }
+
+    static Words words_of(const Vec * x, Vec multiplier) { return moved(rounded_bytes(x, multiplier)); }
+
+    // A function of its own: inlined into larger ones, GCC keeps its sums in memory.
+    static __attribute__((noinline)) void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride,
+                                                   const Finish & finish) {
         Blocks::multiply((const Left *) left + from / kBlock, count / kBlock, panel, (const float *) (panel + kColumns * count), out, stride,
                          finish);
     }
-};
 
-// For weights of 8 bits: their numbers and their factors of 32 stay as they are.
-struct Bytes : ByteProducts<Factors::kOfBlocks> {
-    static size_t panel_bytes(int64_t depth) { return kColumns * (depth + depth / kBlock * sizeof(float)); }
-    static size_t wide_bytes() { return 0; }
+   private:
+    static constexpr int64_t kOfWeights = kRoundedBlock, kTogether = kBlock / kOfWeights, kInWords = kOfWord * kLanes / kOfWeights;
 
-    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char *, char * to) {
+    // Weights that are bytes with a factor for 32: those with less than the largest factor of their 128 are made smaller.
+    static void pack_bytes(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char * to) {
         uint32_t * values = (uint32_t *) to;
         float *    factors = (float *) (to + kColumns * count);
         for (int64_t c = 0; c < kColumns; c += kLanes) {
             const block_q8_0 * rows[kLanes];
-            for (int64_t i = 0; i < kLanes; i++) rows[i] = (const block_q8_0 *) weights_of(w, shape, column + c + i) + from / kBlock;
-            for (int64_t b = 0; b < count / kBlock; b += kBlocksOfWords) {
-                Words words[kLanes];
-                for (int64_t i = 0; i < kLanes; i++) {
-                    words[i] = words_of(rows[i] + b);
-                    for (int64_t j = b; j < b + kBlocksOfWords; j++) factors[j * kColumns + c + i] = single(rows[i][j].d);
-                }
-                transpose(words, values + b * (kBlock / 4) * kColumns + c, kColumns);
+            for (int64_t i = 0; i < kLanes; i++) rows[i] = (const block_q8_0 *) weights_of(w, shape, column + c + i) + from / kOfWeights;
+            for (int64_t b = 0; b < count / kBlock; b++) {
+                Words words[kTogether / kInWords][kLanes];
+                for (int64_t i = 0; i < kLanes; i++) factors[b * kColumns + c + i] = alike(rows[i] + b * kTogether, &words[0][i]);
+                for (int64_t j = 0; j < kTogether / kInWords; j++)
+                    transpose(words[j], values + (b * kBlock / kOfWord + j * kLanes) * kColumns + c, kColumns);
             }
         }
     }
 
-   private:
-    static constexpr int64_t kBlocksOfWords = 4 * kLanes / kBlock;
-
-#ifdef SHRUTI_AVX512
-    static Words words_of(const block_q8_0 * blocks) {
-        return _mm512_inserti64x4(_mm512_castsi256_si512(OfQ8_0::bytes(blocks[0])), OfQ8_0::bytes(blocks[1]), 1);
+    // Gives 128 numbers the largest of their factors, which it returns. `words`: where they go, each kLanes behind the one before.
+    static float alike(const block_q8_0 * blocks, Words * words) {
+        float factors[kTogether], largest = 0;
+        for (int64_t j = 0; j < kTogether; j++) {
+            factors[j] = single(blocks[j].d);
+            largest = std::max(largest, std::abs(factors[j]));
+        }
+        const ShareOfBytes share(largest);
+        for (int64_t j = 0; j < kTogether; j += kInWords) {
+            Bytes32 bytes[kInWords];
+            for (int64_t n = 0; n < kInWords; n++) bytes[n] = moved(share.of(load_32_bytes(blocks[j + n].qs), factors[j + n]));
+            words[j / kInWords * kLanes] = joined(bytes);
+        }
+        return largest;
     }
-#else
-    static Words words_of(const block_q8_0 * blocks) { return OfQ8_0::bytes(blocks[0]); }
-#endif
-};
-
-// For weights of fewer bits: they are rounded again, to 8 bits with a factor for all numbers of a row that are packed at once.
-// This rounds far less than their own type did, and saves a product of factors for each block.
-struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
-    using WeightScale = ByteScale;
-    static constexpr int64_t kOfWord = 4;
-
-    static size_t panel_bytes(int64_t depth) { return RoundedPanel<RoundedBytes>::bytes(depth); }
-    static size_t wide_bytes() { return RoundedPanel<RoundedBytes>::wide_bytes(); }
-
-    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char * wide, char * to) {
-        RoundedPanel<RoundedBytes>::pack(w, shape, column, from, count, wide, to);
-    }
-
-    static Words words_of(const Vec * x, Vec multiplier) { return moved(rounded_bytes(x, multiplier)); }
 };
 
 #elif !defined(SHRUTI_VNNI)

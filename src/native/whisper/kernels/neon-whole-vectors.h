@@ -122,6 +122,16 @@ inline Bytes32 rounded_32(const float * from, float multiplier) {
     return bytes_of(part(0), part(1), part(2), part(3));
 }
 
+// Bytes with a sign times `share` / 2^15, rounded.
+inline Bytes32 scaled_bytes(Bytes32 bytes, int16_t share) {
+    const auto half = [&](uint32x4_t x) {
+        const int8x16_t signed_bytes = vreinterpretq_s8_u32(x);
+        const int8x8_t  low = vqmovn_s16(vqrdmulhq_n_s16(vmovl_s8(vget_low_s8(signed_bytes)), share));
+        return vreinterpretq_u32_s8(vqmovn_high_s16(low, vqrdmulhq_n_s16(vmovl_high_s8(signed_bytes), share)));
+    };
+    return {half(bytes.low), half(bytes.high)};
+}
+
 // 32 numbers of 4 bits as bytes: those of the first 16 are the low halves of `from`.
 inline Bytes32 numbers_of_four(const uint8_t * from) {
     const uint8x16_t packed = vld1q_u8(from);

@@ -4,6 +4,7 @@
 
 #include "product-shape.h"
 #include "quantized.h"
+#include "scaled-blocks.h"
 #include "widened-rows.h"
 
 #include <algorithm>
@@ -41,35 +42,49 @@ inline const char * weights_of(const ggml_tensor * w, const Shape & shape, int64
     return (const char *) w->data + std::min(column, shape.columns - 1) * w->nb[1];
 }
 
-// A panel of weights that are rounded when they are packed, with one factor for all numbers of a row. `Kind` says to what they
-// are rounded: kOfWord numbers in a word, `WeightScale`, and `words_of`.
+// A panel of weights that are rounded when they are packed, with one factor for kBlock numbers of a row, or for all. `Kind` says to
+// what they are rounded: `Blocks`, kOfWord numbers in a word, `WeightScale`, and `words_of`.
 template <typename Kind> struct RoundedPanel {
-    static size_t bytes(int64_t depth) { return Kind::kColumns * (depth * 4 / Kind::kOfWord + sizeof(float)); }
-    static size_t wide_bytes() { return kLanes * Kind::kDepth * sizeof(float); }
+    static size_t bytes(int64_t depth) { return Kind::kColumns * (depth * 4 / Kind::kOfWord + depth / scaled(depth) * sizeof(float)); }
+    static size_t wide_bytes() { return kLanes * std::max(scaled(Kind::kDepth), kMostOfType) * sizeof(float); }
 
     static void pack(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char * wide, char * to) {
-        constexpr int64_t kOfWord = Kind::kOfWord, kColumns = Kind::kColumns;
-        uint32_t *        values = (uint32_t *) to;
-        float *           factors = (float *) (to + kColumns * count * 4 / kOfWord);
-        for (int64_t c = 0; c < kColumns; c += kLanes) {
-            Vec multipliers[kLanes];
+        uint32_t *    values = (uint32_t *) to;
+        float *       factors = (float *) (to + Kind::kColumns * count * 4 / Kind::kOfWord);
+        float *       rows = (float *) wide;
+        const int64_t part = scaled(count), widened = std::min(count, std::max(part, (int64_t) ggml_blck_size(w->type)));
+        for (int64_t c = 0; c < Kind::kColumns; c += kLanes) {
+            for (int64_t at = 0; at < count; at += part) {
+                for (int64_t i = 0; at % widened == 0 && i < kLanes; i++)
+                    widen_numbers(w->type, weights_of(w, shape, column + c + i) + ggml_row_size(w->type, from + at), widened, rows + i * widened);
+                round(rows + at % widened, widened, part, values + at / Kind::kOfWord * Kind::kColumns + c, factors + at / part * Kind::kColumns + c);
+            }
+        }
+    }
+
+   private:
+    // The numbers of a block of a type of weights, which are widened together.
+    static constexpr int64_t kMostOfType = 256;
+
+    // How many numbers of a row have one factor.
+    static int64_t scaled(int64_t count) { return Kind::Blocks::kFactors == Factors::kOfBlocks ? Kind::kBlock : count; }
+
+    // Rounds `count` numbers of each of kLanes rows, which are `stride` apart.
+    static void round(const float * rows, int64_t stride, int64_t count, uint32_t * values, float * factors) {
+        Vec multipliers[kLanes];
+        for (int64_t i = 0; i < kLanes; i++) {
+            const typename Kind::WeightScale scale(largest_of(rows + i * stride, count));
+            multipliers[i] = fill(scale.multiplier);
+            factors[i] = scale.factor;
+        }
+        for (int64_t k = 0; k < count; k += Kind::kOfWord * kLanes) {
+            Words words[kLanes];
             for (int64_t i = 0; i < kLanes; i++) {
-                float * row = (float *) wide + i * Kind::kDepth;
-                widen_numbers(w->type, weights_of(w, shape, column + c + i) + ggml_row_size(w->type, from), count, row);
-                const typename Kind::WeightScale scale(largest_of(row, count));
-                multipliers[i] = fill(scale.multiplier);
-                factors[c + i] = scale.factor;
+                Vec x[Kind::kOfWord];
+                for (int64_t j = 0; j < Kind::kOfWord; j++) x[j] = load(rows + i * stride + k + j * kLanes);
+                words[i] = Kind::words_of(x, multipliers[i]);
             }
-            for (int64_t k = 0; k < count; k += kOfWord * kLanes) {
-                Words words[kLanes];
-                for (int64_t i = 0; i < kLanes; i++) {
-                    const float * row = (const float *) wide + i * Kind::kDepth + k;
-                    Vec           x[kOfWord];
-                    for (int64_t j = 0; j < kOfWord; j++) x[j] = load(row + j * kLanes);
-                    words[i] = Kind::words_of(x, multipliers[i]);
-                }
-                transpose(words, values + k / kOfWord * kColumns + c, kColumns);
-            }
+            transpose(words, values + k / Kind::kOfWord * Kind::kColumns, Kind::kColumns);
         }
     }
 };

@@ -142,6 +142,30 @@ template <typename Kind> void pack_results(const Shape & shape, const Task & tas
     }
 }
 
+// Rows of weights that are packed next. They come into the cache while others are multiplied, a row with each block.
+struct Ahead {
+    const char * at;
+    size_t       row_bytes, stride;
+    int64_t      rows;
+
+    void fetch_row() {
+        if (rows <= 0) return;
+        for (size_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
+        at += stride;
+        rows--;
+    }
+};
+
+// What follows a stretch: the next one of the same columns, or the first one of the next columns.
+template <typename Kind> Ahead weights_ahead(const Product & product, const Task & task, const Stretch & stretch) {
+    const ggml_tensor * w = product.weights;
+    const int64_t       behind = stretch.from + stretch.count, width = task.last_column - task.first_column;
+    const bool          is_last = behind == product.shape.depth;
+    const int64_t       column = is_last ? task.last_column : task.first_column, from = is_last ? 0 : behind;
+    return {(const char *) w->data + column * w->nb[1] + ggml_row_size(w->type, from),
+            ggml_row_size(w->type, std::min(Kind::kDepth, product.shape.depth - from)), w->nb[1], std::min(width, product.shape.columns - column)};
+}
+
 template <typename Kind> void run(const Task & task, const Product & product, const char * left, char * group, char * wide, const Follower<Kind> & follower) {
     const Shape & shape = product.shape;
     for (int64_t from = 0; from < shape.depth; from += Kind::kDepth) {
@@ -151,12 +175,14 @@ template <typename Kind> void run(const Task & task, const Product & product, co
         const size_t  stride = is_packed ? kMostGroup : product.dst->nb[1] / sizeof(float);
         for (int64_t c = task.first_column; c < task.last_column; c += Kind::kColumns)
             Kind::pack_panel(product.weights, shape, c, from, stretch.count, wide, group + (c - task.first_column) / Kind::kColumns * panel_bytes);
+        Ahead weights = weights_ahead<Kind>(product, task, stretch);
         for (int64_t first = task.first_block; first < task.last_block; first += kBlocks) {
             const int64_t last = std::min(first + kBlocks, task.last_block);
             for (int64_t c = task.first_column; c < task.last_column; c += Kind::kColumns) {
                 const char * panel = group + (c - task.first_column) / Kind::kColumns * panel_bytes;
                 for (int64_t block = first; block < last; block++) {
                     const int64_t row = block * Kind::kRows;
+                    weights.fetch_row();
                     float * out = is_packed ? follower.results + (row - first * Kind::kRows) * stride + (c - task.first_column)
                                             : (float *) product.dst->data + row * stride + c;
                     multiply<Kind>(shape, left + block * Kind::left_bytes(shape.depth), stretch, panel, out, stride, row, c,
@@ -247,8 +273,7 @@ const Functions * functions_for(const Shape & shape, const ggml_tensor * node) {
     const ggml_tensor * weights = node->src[0];
     const ggml_tensor * x = node->src[1];
 #ifdef SHRUTI_BYTES
-    if (Bytes::takes(shape, x) && ggml_is_quantized(weights->type))
-        return weights->type == GGML_TYPE_Q8_0 ? &kFunctions<Bytes> : &kFunctions<RoundedBytes>;
+    if (Bytes::takes(shape, x) && ggml_is_quantized(weights->type)) return &kFunctions<Bytes>;
 #elif !defined(SHRUTI_VNNI)
     if (FewBits<OfQ5_0>::takes(shape, x)) {
         switch (weights->type) {

@@ -27,6 +27,11 @@ constexpr int kMoved = 128;
 inline Ints moved(Ints bytes) { return kMoved ? bits_xor(bytes, fill_bytes(-128)) : bytes; }
 #ifdef SHRUTI_AVX512
 inline Bytes32 moved(Bytes32 bytes) { return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128)); }
+
+// Two times 32 bytes in one vector.
+inline Ints joined(const Bytes32 * bytes) { return _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1); }
+#else
+inline Ints joined(const Bytes32 * bytes) { return bytes[0]; }
 #endif
 
 // How numbers are rounded to whole ones from -kMost to kMost, in proportion to the largest of them.
@@ -36,6 +41,16 @@ template <int kMost> struct Scale {
 };
 
 using ByteScale = Scale<127>;
+
+// Bytes with a sign and a factor of their own become such with the factor `largest`: they are multiplied by their share of it.
+class ShareOfBytes {
+   public:
+    explicit ShareOfBytes(float largest) : multiplier_(largest > 0 ? INT16_MAX / largest : 0.0f) {}
+    Bytes32 of(Bytes32 bytes, float factor) const { return scaled_bytes(bytes, (int16_t) (factor * multiplier_)); }
+
+   private:
+    float multiplier_;
+};
 
 // The largest of `count` numbers, whole vectors, without their signs.
 inline float largest_of(const float * row, int64_t count) {

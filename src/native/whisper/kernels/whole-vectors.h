@@ -173,6 +173,18 @@ inline Bytes32 rounded_32(const float * from, float multiplier) {
     return _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+// Bytes with a sign times `share` / 2^15, rounded.
+inline Bytes32 scaled_bytes(Bytes32 bytes, int16_t share) {
+#ifdef SHRUTI_AVX512
+    return _mm512_cvtepi16_epi8(_mm512_mulhrs_epi16(_mm512_cvtepi8_epi16(bytes), _mm512_set1_epi16(share)));
+#else
+    const __m256i all = _mm256_set1_epi16(share);
+    const __m256i low = _mm256_mulhrs_epi16(_mm256_cvtepi8_epi16(_mm256_castsi256_si128(bytes)), all);
+    const __m256i high = _mm256_mulhrs_epi16(_mm256_cvtepi8_epi16(_mm256_extracti128_si256(bytes, 1)), all);
+    return _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
+#endif
+}
+
 // The sum of four whole numbers.
 inline int total_of(__m128i fours) {
     const __m128i pair = _mm_add_epi32(fours, _mm_unpackhi_epi64(fours, fours));
