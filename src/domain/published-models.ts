@@ -117,7 +117,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 9.05e8,
     obtain:
       "shruti models fetch indicconformer-600m-int8 --accept-unverified; shruti models add indicconformer-600m-int8",
-    measured: { memoryBytes: 1.15e9, timesRealTime: 25.5 },
+    measured: { memoryBytes: 9.75e8, timesRealTime: 33.4 },
     errors: [{ source: { ...HINDI_600M, doubt: "of the weights with 32 bits" }, rates: { hi: 12.7 } }],
     overallRate: 20.5,
   },
@@ -141,7 +141,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 1.4e8,
     obtain:
       "export the .nemo file with scripts/models/indicconformer.py of the source, quantize it, then shruti models add",
-    measured: { memoryBytes: 5.12e8, timesRealTime: 98 },
+    measured: { memoryBytes: 4.82e8, timesRealTime: 138 },
     errors: [
       {
         source: STUDENT,
@@ -157,7 +157,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 9e8,
     obtain:
       "ARTPARK-IISc/SraVaani-1.0 at Hugging Face has 16-bit weights in a form of its own, which shruti does not take; shruti models add takes a .nemo file, which was asked for there and is not known to be published. Size and languages are those of the card of ARTPARK-IISc/SraVaani; no weights were tried",
-    measured: { memoryBytes: 9.75e8, timesRealTime: 39.8 },
+    measured: { memoryBytes: 9.62e8, timesRealTime: 45.5 },
     errors: [
       {
         source: STUDENT,
@@ -173,7 +173,7 @@ export const PUBLISHED_MODELS: readonly PublishedModel[] = [
     bytes: 2.43e9,
     obtain:
       "parakeet-tdt-0.6b-v2.nemo of nvidia/parakeet-tdt-0.6b-v2 at Hugging Face, then shruti models add FILE.nemo --languages en --quantise q8_0. Not verified: its size, which is that of a fine-tune's file; no weights were tried",
-    measured: { memoryBytes: 1.14e9, timesRealTime: 30.2 },
+    measured: { memoryBytes: 1.15e9, timesRealTime: 33.2 },
     errors: [{ source: LEADERBOARD, rates: { en: 6.05 } }],
   },
   {

@@ -247,6 +247,8 @@ function padOf(net: Network, value: string | undefined) {
   const isSilence = filling === "" || `${net.numbers(filling)}` === "0";
   const mode = node && attribute(node, "mode")?.text;
   if (!node || `${net.numbers(around)}` !== `${[0, 0, from, 0, 0, to]}` || axes !== "" || !isSilence) return;
+  // Negative numbers cut frames off.
+  if (from < 0 || to < 0 || !net.onlyReader(node.inputs[0], node.kind)) return;
   return mode === undefined || mode === "constant" ? { node, around: [from, to] } : undefined;
 }
 

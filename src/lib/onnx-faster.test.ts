@@ -8,6 +8,7 @@ import { seededRandom } from "../testing/makers/audio-makers.ts";
 import { type Graph, type Node, portOf, readOnnx, writeOnnx } from "../testing/makers/onnx-graph.ts";
 import { ROUNDED_BINS, ROUNDED_TOKENS, roundedConformer } from "../testing/makers/rounded-conformer.ts";
 import { withFasterProducts } from "./onnx-faster.ts";
+import { readOnnxFile } from "./onnx-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-faster-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -217,4 +218,10 @@ describe("stays as it is", () => {
     },
     60_000,
   );
+});
+
+test("a changed file is none that a model may have: its operations trust what calls them", () => {
+  const changed = join(folder, "changed.onnx");
+  writeFileSync(changed, faster(roundedConformer(), true));
+  expect(() => readOnnxFile(changed)).toThrow("The file uses operations of the domain shruti.");
 });

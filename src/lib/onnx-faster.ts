@@ -31,7 +31,12 @@ export function withFasterProducts(
     const isRounded = graph.nodes.some(({ kind }) => kind === "DynamicQuantizeLinear");
     if (graph.isOpen || !isRounded) return false;
     const done = [withoutPadding(graph), ...STEPS.map((step) => step(new Network(graph)))];
-    while (done.some(Boolean) && turnLess(new Network(graph)));
+    // Each round moves a transposition behind another node, so more rounds than nodes are those of a circle.
+    for (
+      let left = graph.nodes.length;
+      left > 0 && done.some(Boolean) && turnLess(new Network(graph));
+      left--
+    );
     if (done.some(Boolean)) dropUnread(graph);
     done.push(relativeAttentions(new Network(graph)), normalizations(new Network(graph)));
     if (areOurs) done.push(byteProducts(new Network(graph)));

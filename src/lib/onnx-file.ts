@@ -14,6 +14,8 @@ export type OnnxFile = {
 /** `type` is the number of an ONNX data type, 0 where none is given. A dimension is a number, or the name of a variable one. */
 export type OnnxPort = { name: string; type: number; shape: (number | string)[] };
 
+/** The domain of the addon's operations. Those that round have the same outputs as DynamicQuantizeLinear. */
+export const OWN_DOMAIN = "shruti";
 /** Numbers of ONNX data types (`TensorProto.DataType`). */
 export const ONNX_FLOAT = 1;
 export const ONNX_INT64 = 7;
@@ -203,6 +205,7 @@ function readGraph(
     if (field.number === 1) {
       visitFields(cursor, field.from, field.to, (part) => {
         if (part.number === 5) visitFields(cursor, part.from, part.to, readAttribute);
+        if (part.number === 7) checkDomain(cursor.text(part.from, part.to));
       });
     }
     if (field.number === 5) weights.add(readTensor(cursor, field, file.external));
@@ -211,6 +214,11 @@ function readGraph(
     if (Math.max(file.inputs.length, file.outputs.length) > MAX_PORTS || weights.size > MAX_WEIGHTS)
       throw new Error("The file has too many inputs, outputs or weights.");
   });
+}
+
+/** The addon's own operations trust what calls them: networks that were changed here, and no file. */
+function checkDomain(domain: string): void {
+  if (domain === OWN_DOMAIN) throw new Error(`The file uses operations of the domain ${OWN_DOMAIN}.`);
 }
 
 /** Fields of a node's attribute: one or several tensors, one or several graphs. */
@@ -225,6 +233,7 @@ function readTensor(cursor: Cursor, { from, to }: Field, external: Map<string, n
   let rawBytes: number | undefined;
   const place = new Map<string, string>();
   const multiply = (size: number) => {
+    if (size < 0) throw new Error(`The weights ${name} have a negative dimension.`);
     elements *= size;
   };
   visitFields(cursor, from, to, (field) => {

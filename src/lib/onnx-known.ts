@@ -52,7 +52,7 @@ export function knownValues(graph: OnnxGraph): Map<string, Known> | undefined {
     const results = node.domain === "" ? RULES[node.kind]?.(node, inputsOf(known, node), graph) : undefined;
     for (const [place, name] of node.outputs.entries()) {
       const result = results?.[place];
-      if (result) known.set(name, withEvery(result));
+      if (result) known.set(name, withEvery(bounded(result)));
     }
   }
   return known;
@@ -67,6 +67,15 @@ function constant(graph: OnnxGraph, tensor: OnnxTensor): Known {
   const numbers = countOf(tensor) <= MOST_ELEMENTS ? numbersOf(graph, tensor) : undefined;
   const list = tensor.type === ONNX_BOOL ? numbers?.map((each) => each !== 0) : numbers;
   return withEvery({ type: tensor.type, dims: [...tensor.dims], list });
+}
+
+/** What a rule may say: no list that does not have as many elements as the dimensions say, or too many; no endless dimensions. */
+function bounded(result: Known): Known {
+  const { dims, list } = result;
+  if (dims && dims.length > MOST_ELEMENTS) return { type: result.type };
+  const isWhole =
+    dims?.every((size) => typeof size === "number") && list?.length === countOf({ dims: dims as number[] });
+  return isWhole && (list?.length ?? 0) <= MOST_ELEMENTS ? result : { ...result, list: undefined };
 }
 
 /** Adds what each element is where all of them are the same. */
@@ -88,9 +97,8 @@ export const constantsOf = (known: Known | undefined): number[] | undefined =>
 const oneOf = (known: Known | undefined) => (known?.list?.length === 1 ? known.list[0] : undefined);
 /** What is kept of a value whose elements stay and get other places. */
 const moved = ({ type, every, below }: Known): Known => ({ type, every, below });
-/** A dimension, counted from the end where it is negative (in a file: as 64 bits without a sign). */
-const axisOf = (axis: number, rank: number) =>
-  (axis >= 2 ** 63 ? axis - 2 ** 64 : axis) + (axis < 0 || axis >= 2 ** 63 ? rank : 0);
+/** A dimension, counted from the end where it is negative. */
+const axisOf = (axis: number, rank: number) => (axis < 0 ? axis + rank : axis);
 
 /** The dimensions of a result where each of some values is repeated along dimensions of 1. */
 function broadcast(...all: Known[]): Known["dims"] {
@@ -122,9 +130,9 @@ function elementwise(work: Operation, type?: number): Rule {
     const result: Known = { type: type ?? a.type, dims: broadcast(a, b) };
     if (a.every !== undefined && b.every !== undefined) result.every = work(a.every, b.every);
     const [left, right] = [a.list, b.list];
-    if (!left || !right || (left.length !== right.length && left.length !== 1 && right.length !== 1))
-      return [result];
-    if (!result.dims?.every((size) => typeof size === "number")) return [result];
+    // Elements at the same place belong together only where neither value is repeated, or one value is one element.
+    if (!left || !right) return [result];
+    if (![a, b].every((each) => each.list?.length === 1 || hasDimsOf(result, each))) return [result];
     result.list = Array.from({ length: Math.max(left.length, right.length) }, (_, at) => {
       const [x, y] = [left[left.length === 1 ? 0 : at], right[right.length === 1 ? 0 : at]];
       return x === undefined || y === undefined ? undefined : work(x, y);
@@ -188,16 +196,20 @@ const cast: Rule = (node, [a = {}]) => {
 };
 
 /** What a value contains that has some elements of one value, and some of another one. */
-function mixed({ list: condition }: Known, a: Known, b: Known): Known["list"] {
-  return condition?.map((isA, at) => {
-    const { list: from, every } = isA === true ? a : b;
-    return typeof isA === "boolean" ? (from?.length === condition.length ? from[at] : every) : undefined;
+function mixed(condition: Known, a: Known, b: Known): Known["list"] {
+  return condition.list?.map((isA, at) => {
+    const from = isA === true ? a : b;
+    if (typeof isA !== "boolean") return undefined;
+    return hasDimsOf(condition, from) ? from.list?.[at] : from.every;
   });
 }
 
 const where: Rule = (_node, [condition = {}, a = {}, b = {}]) => {
   const dims = broadcast(condition, a, b);
-  if (typeof condition.every !== "boolean") return [{ type: a.type, dims, list: mixed(condition, a, b) }];
+  if (typeof condition.every !== "boolean") {
+    const result: Known = { type: a.type, dims };
+    return [hasDimsOf(result, condition) ? { ...result, list: mixed(condition, a, b) } : result];
+  }
   const chosen = condition.every ? a : b;
   const result: Known = { ...moved(chosen), dims };
   return [hasDimsOf(result, chosen) ? { ...result, list: chosen.list } : result];
@@ -289,8 +301,9 @@ function reshaped(from: Known["dims"], to: readonly (Size | undefined)[]): Known
   return dims;
 }
 
-const reshape: Rule = (_node, [a = {}, to]) => {
-  const target = sizesOf(to);
+const reshape: Rule = (node, [a = {}, to]) => {
+  // Where zeros are allowed they are no dimensions that stay.
+  const target = attribute(node, "allowzero")?.number ? undefined : sizesOf(to);
   if (!target) return [moved(a)];
   return [{ ...a, dims: reshaped(a.dims, target) }];
 };
@@ -314,7 +327,7 @@ const tile: Rule = (_node, [a = {}, repeats]) => {
 const constantOfShape: Rule = (node, [to], graph) => {
   const dims = sizesOf(to);
   const value = attribute(node, "value")?.tensor;
-  const { type = ONNX_FLOAT, every = 0 } = value ? constant(graph, value) : {};
+  const { type, every }: Known = value ? constant(graph, value) : { type: ONNX_FLOAT, every: 0 };
   const count = dims?.every((size) => typeof size === "number")
     ? countOf({ dims: dims as number[] })
     : Number.POSITIVE_INFINITY;
@@ -323,14 +336,20 @@ const constantOfShape: Rule = (node, [to], graph) => {
       type,
       dims: dims && [...dims],
       every,
-      list: count <= MOST_ELEMENTS ? Array(count).fill(every) : undefined,
+      list: count <= MOST_ELEMENTS && every !== undefined ? Array(count).fill(every) : undefined,
     },
   ];
 };
 
+/** Whether a size is a whole number from 0 for sounds of every length. */
+const isCount = (size: Size): boolean => sizes.leastOf(size) >= 0 && isSameSize(sizes.wholeOf(size), size);
+const isSameSize = (a: Size | undefined, b: Size) => a !== undefined && sizes.isSame(a, b);
+
 const range: Rule = (_node, [from, to, step]) => {
   const [first, last, each] = [oneOf(from), oneOf(to), oneOf(step)];
   if (first !== 0 || each !== 1 || last === undefined || typeof last === "boolean") return undefined;
+  // A limit that may be negative or between two whole numbers has another count.
+  if (!isCount(last)) return undefined;
   return [{ type: to?.type, dims: [last], below: last }];
 };
 
@@ -351,7 +370,7 @@ function partOfList({ list, dims }: Known, from: number, to: number, step: numbe
   if (!list || typeof count !== "number" || count === 0) return undefined;
   const wide = list.length / count;
   const rows = Array.from({ length: count }, (_, at) => list.slice(at * wide, (at + 1) * wide));
-  const bound = (at: number) => Math.max(-1, Math.min(count, at < 0 ? at + count : at));
+  const bound = (at: number) => Math.max(step < 0 ? -1 : 0, Math.min(count, at < 0 ? at + count : at));
   if (step === 1) return rows.slice(bound(from), bound(to)).flat();
   return step === -1 && bound(from) === count - 1 && to < -count ? rows.reverse().flat() : undefined;
 }
@@ -390,7 +409,7 @@ const split: Rule = (node, [a = {}]) => {
   const parts = node.outputs.length;
   const axis = axisOf(attribute(node, "axis")?.number ?? 0, a.dims?.length ?? 0);
   const dims = a.dims?.map((size, at) =>
-    at !== axis ? size : typeof size === "number" ? size / parts : undefined,
+    at !== axis ? size : typeof size === "number" && size % parts === 0 ? size / parts : undefined,
   );
   const isEven = attribute(node, "split") === undefined && node.inputs.length < 2;
   return isEven || attribute(node, "num_outputs")
@@ -398,8 +417,8 @@ const split: Rule = (node, [a = {}]) => {
     : undefined;
 };
 
-const pad: Rule = (_node, [a = {}, around]) => {
-  const more = constantsOf(around);
+const pad: Rule = (_node, [a = {}, around, , axes]) => {
+  const more = axes ? undefined : constantsOf(around);
   const dims = a.dims?.map((size, at) => {
     const added = (more?.[at] ?? Number.NaN) + (more?.[at + (a.dims?.length ?? 0)] ?? Number.NaN);
     return size === undefined || Number.isNaN(added) ? undefined : sizes.sumOf(size, added);

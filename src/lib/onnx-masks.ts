@@ -1,5 +1,5 @@
 import { constantsOf, hasDimsOf, type Known } from "./onnx-known.ts";
-import { change, INT64, type Network } from "./onnx-network.ts";
+import { attribute, change, INT64, type Network } from "./onnx-network.ts";
 import { isSame } from "./onnx-sizes.ts";
 
 /*
@@ -41,10 +41,11 @@ export function writeSizes(net: Network, known: ReadonlyMap<string, Known>): boo
     const inputs = node.inputs.map((name, place) => {
       const value = known.get(name);
       if (net.isConstant(name) || value?.type !== INT64 || value.dims?.length !== 1) return name;
-      const isTarget = node.kind === "Reshape" && place === 1;
+      const isTarget = node.kind === "Reshape" && place === 1 && !attribute(node, "allowzero")?.number;
       const numbers =
         constantsOf(value) ?? (isTarget ? targetOf(value, known.get(node.inputs[0] ?? "")) : undefined);
-      if (!numbers || numbers.length === 0) return name;
+      // What is not such a number here cannot be written: the largest one of 64 bits stands for the end of a list.
+      if (!numbers || numbers.length === 0 || !numbers.every(Number.isSafeInteger)) return name;
       const raw = new Uint8Array(BigInt64Array.from(numbers, BigInt).buffer);
       return net.weights({ dims: [numbers.length], type: INT64, raw });
     });

@@ -1,9 +1,8 @@
 import { attributeOf, type Encoded, type OnnxGraph, type OnnxNode, type OnnxTensor } from "./onnx-edit.ts";
+import { OWN_DOMAIN } from "./onnx-file.ts";
 
 /** Numbers of ONNX data types. */
 export const [FLOAT, UINT8, INT8, INT64, BOOL] = [1, 2, 3, 7, 9];
-/** The domain of the addon's operations. Those that round have the same outputs as DynamicQuantizeLinear. */
-const OWN_DOMAIN = "shruti";
 /** Constants with more numbers than this are not looked at. */
 const MOST_NUMBERS = 16;
 

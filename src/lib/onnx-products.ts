@@ -9,6 +9,8 @@ import { attribute, FLOAT, type Network, ours, UINT8 } from "./onnx-network.ts";
 const INT8 = 3;
 /** Columns of a panel (PRODUCT_COLUMNS in src/native/onnx/products.h), and bytes of what a column has besides its weights. */
 const [COLUMNS, COLUMN_BYTES] = [64, 8];
+/** Weights with fewer columns may waste this many bytes. */
+const [LEAST_COLUMNS, MOST_WASTED] = [16, 1024 * 1024];
 
 /** Rounded weights: rows × columns, row after row. */
 type Weights = {
@@ -31,16 +33,16 @@ type Product = {
 
 /** Makes one operation of each product of rounded weights, with its scale, its bias and, where it is rounded then, swish. */
 export function byteProducts(net: Network): boolean {
+  // Products that share weights share their panels.
+  const made = new Map<string, string>();
   for (const node of net.graph.nodes) {
     const product = productOf(net, node);
     const last = product?.nodes.at(-1);
     if (!product || !last) continue;
     const { weights, inputs, step, nodes } = product;
-    const [count, bytes] = [Math.ceil(weights.columns / COLUMNS), panelBytes(weights.rows)];
-    const panels = net.weights({
-      ...{ dims: [count, bytes], type: UINT8 },
-      raw: { of: weights.raw, length: count * bytes, make: (from, to) => arrangeWeights(from, weights, to) },
-    });
+    const shared = JSON.stringify([node.inputs[1], node.inputs[3]]);
+    const panels = made.get(shared) ?? panelsOf(net, weights);
+    made.set(shared, panels);
     const bias = product.bias ?? net.weights(noBias(weights.columns));
     const [result = ""] = last.outputs;
     const swish = net.onlyReader(result, "RoundedSwish");
@@ -50,6 +52,14 @@ export function byteProducts(net: Network): boolean {
     else net.replace(last, [ours("ByteProducts", all, [result])]);
   }
   return net.finish();
+}
+
+function panelsOf(net: Network, weights: Weights): string {
+  const [count, bytes] = [Math.ceil(weights.columns / COLUMNS), panelBytes(weights.rows)];
+  return net.weights({
+    ...{ dims: [count, bytes], type: UINT8 },
+    raw: { of: weights.raw, length: count * bytes, make: (from, to) => arrangeWeights(from, weights, to) },
+  });
 }
 
 const noBias = (columns: number) => ({ dims: [columns], type: FLOAT, raw: new Uint8Array(4 * columns) });
@@ -87,6 +97,8 @@ function weightsOf({ tensors, read }: OnnxGraph, name: string, zeroName: string)
   const raw = weight?.raw;
   if (!weight || !raw || "make" in raw || weight.isElsewhere || rows * columns === 0 || more.length > 0)
     return;
+  // Few columns fill a small part of a panel, so it would be many times as large as they are.
+  if (columns < LEAST_COLUMNS && rows * COLUMNS > MOST_WASTED) return;
   const isSigned = weight.type === INT8;
   if (!isSigned && weight.type !== UINT8) return;
   if (zeroName === "") return { raw, rows, columns, isSigned, zeros: [0] };

@@ -157,7 +157,6 @@ export function loadOnnx({ dir, onnx, onnxruntime }: Pick<NativeFiles, "dir" | "
  * content of another file.
  *
  * @param path of a file that `readOnnxFile` has accepted
- * @throws Error when the file is not a complete ONNX model; RegularFileError; the system's error
  */
 export function fasterFile(path: string): string | Uint8Array {
   const flags = readProcessor()?.flags;
@@ -165,7 +164,12 @@ export function fasterFile(path: string): string | Uint8Array {
   const areSigned = (flags?.has("avx512_vnni") || flags?.has("avx_vnni")) ?? false;
   // onnxruntime has products for tiles of AMX, and the addon has not.
   const areOurs = areSigned && !flags?.has("amx_int8");
-  return withFasterProducts(path, { areSigned, areOurs }) ?? path;
+  try {
+    return withFasterProducts(path, { areSigned, areOurs }) ?? path;
+  } catch {
+    // A network that cannot be changed stays as it is. Opening its file says what is wrong with it, if anything is.
+    return path;
+  }
 }
 
 /**

@@ -203,6 +203,10 @@ INLINE void last_block(whole &all, size_t rows, size_t row, const uint8_t *panel
 }
 
 static void multiply(const product *of, void *work, float *result, swish_limits *limits) {
+  if (of->count == 0) {
+    if (limits) *limits = {0, SWISH_LEAST, 0};
+    return;
+  }
   whole all = {};
   const size_t blocks = (of->count + ROWS - 1) / ROWS, steps = steps_of(of->depth);
   int32_t *row_sums = (int32_t *)work;

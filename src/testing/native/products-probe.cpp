@@ -89,7 +89,7 @@ bool is_same(const Case & of) {
 
 int main() {
   int wrong = 0, all = 0;
-  for (size_t count : {1, 2, 3, 5, 6, 7, 13})
+  for (size_t count : {0, 1, 2, 3, 5, 6, 7, 13})
     for (size_t depth : {1, 3, 4, 5, 64, 130})
       for (size_t columns : {1, 15, 16, 17, 63, 64, 65, 130})
         for (int zero : {0, 97, 255})
