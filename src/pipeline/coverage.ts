@@ -1,7 +1,7 @@
 import type { ChunkRegion } from "../domain/chunk.ts";
 import type { SpanMs } from "../domain/result.ts";
 import { lettersOf, speechCoverage } from "./guards.ts";
-import { overlapMs, spanOf } from "./spans.ts";
+import { lengthMs, overlapMs, spanOf } from "./spans.ts";
 import type { LooseSegment } from "./stitch.ts";
 
 /** Slow speech has this many letters per second. Measured: jfk.wav 8.6, a slow actor 7.1, readers 10 to 16. */
@@ -32,16 +32,21 @@ export type Covered = {
  * Returns the speech that should be recognized again: what has no segment, and what has too few letters.
  *
  * @param others spans that count as covered, though they have no text
- * @param leastMs shorter speech without a segment is a pause
+ * @param leastBetweenMs shorter speech without a segment is a pause where the same region has segments on both sides. At the edges
+ *   of regions, and in those without segments, it is a pause up to a second
  */
 export function speechToTryAgain(
   regions: readonly ChunkRegion[],
   { segments, settled }: Covered,
   others: readonly SpanMs[],
-  leastMs: number,
+  leastBetweenMs: number,
 ): ChunkRegion[] {
   const kept = segments.filter((segment) => settled.has(segment) || !isSparse(segment, regions));
-  return speechCoverage(regions, [...kept, ...others], leastMs).uncovered;
+  const isBetweenSegments = ({ startSample, endSample }: ChunkRegion) =>
+    regions.some((region) => region.startSample < startSample && endSample < region.endSample);
+  return speechCoverage(regions, [...kept, ...others]).uncovered.filter(
+    (part) => !isBetweenSegments(part) || lengthMs([part]) >= leastBetweenMs,
+  );
 }
 
 /**

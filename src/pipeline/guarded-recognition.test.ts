@@ -332,6 +332,72 @@ describe("a deterministic family", () => {
     }
   });
 
+  const samples = (from: number, to: number): ChunkRegion => ({
+    startSample: from * SECOND,
+    endSample: to * SECOND,
+  });
+  const TWO = [samples(0, 5), samples(6, 7.8)];
+  const ONE = [samples(0, 10)];
+  // Times of segments are those of the chunk's audio, in which 0.4 s of the pause between regions are left.
+  const scenarios: {
+    name: string;
+    regions: ChunkRegion[];
+    found: [fromS: number, toS: number][];
+    again: [fromS: number, toS: number][];
+  }[] = [
+    { name: "a region without segments", regions: TWO, found: [[0, 5]], again: [[6, 7.8]] },
+    {
+      name: "the first region",
+      regions: [samples(0, 1.8), samples(3, 8)],
+      found: [[2.2, 7.2]],
+      again: [[0, 1.8]],
+    },
+    {
+      name: "nothing of a short region",
+      regions: [samples(0, 5), samples(6, 6.9)],
+      found: [[0, 5]],
+      again: [],
+    },
+    {
+      name: "a pause between segments",
+      regions: ONE,
+      found: [
+        [0, 4],
+        [5.9, 10],
+      ],
+      again: [],
+    },
+    {
+      name: "a sentence between segments",
+      regions: ONE,
+      found: [
+        [0, 4],
+        [6.1, 10],
+      ],
+      again: [[4, 6.1]],
+    },
+    { name: "the head of a region", regions: ONE, found: [[1.5, 10]], again: [[0, 1.5]] },
+    { name: "the tail of a region", regions: ONE, found: [[0, 8.5]], again: [[8.5, 10]] },
+    { name: "no short edges", regions: ONE, found: [[0.9, 9.1]], again: [] },
+    {
+      name: "the tail before another region",
+      regions: [samples(0, 5), samples(7, 10)],
+      found: [
+        [0, 3.5],
+        [5.4, 8.4],
+      ],
+      again: [[3.5, 5]],
+    },
+  ];
+  test.each(scenarios)("recognizes again: $name", async ({ regions, found, again }) => {
+    const first = found.map(([from, to]) => segment(HINDI, { startMs: from * 1000, endMs: to * 1000 }));
+    const { decode, asked } = scripted(first, []);
+    await recognizeGuarded(task({}, deterministic), chunkOf(...regions), decode);
+    const parts = asked.slice(1).flatMap(({ regions }) => regions);
+    const seconds = parts.map(({ startSample, endSample }) => [startSample / SECOND, endSample / SECOND]);
+    expect(seconds).toEqual(again);
+  });
+
   test("loses no text although it has no probability of no speech", async () => {
     const { noSpeechProbability: _none, ...plain } = segment(HINDI, { confidence: 0.3 });
     const { decode } = scripted([plain]);

@@ -54,7 +54,7 @@ type GuardedChunk = Pick<Chunk, "regions"> & { channel: number };
  *   settings, and then no more.
  * - All attempts share the chunk's budget (`chunk-effort.ts`), and end with it.
  * - Deterministic families have no other settings, so the same audio is not given to them twice, and pauses of up to 2 s between
- *   their segments are not given to them at all.
+ *   two segments of a region are not given to them at all.
  * - Text below the floor of confidence is left out, and its speech is not recognized again. It and speech that stays
  *   without text are in `doubts`.
  *
@@ -84,7 +84,7 @@ export async function recognizeGuarded(
   let covered: Covered = { segments: stitch(task, chunk, regions, first.known), settled: new Set() };
   let tried: readonly ChunkRegion[] = regions;
   while (effort.left()) {
-    const again = speechToTryAgain(regions, covered, doubtful, pauseMsOf(task.family));
+    const again = speechToTryAgain(regions, covered, doubtful, pauseBetweenMsOf(task.family));
     const isSame = covered.segments.length === 0 || isDeepStrictEqual(again, tried);
     const change = isSame ? task.family.secondAttempt?.(settings) : settings;
     if (again.length === 0 || !change) break;
@@ -111,12 +111,13 @@ export async function recognizeGuarded(
 /** Whisper writes times over pauses, so a second without a segment is speech that it left out. */
 const PAUSE_MS = 1_000;
 /**
- * Segments of deterministic families end with their last token, before the last syllable and the margin of the speech detector
- * do. A hesitation between two is longer than a second with these, and shorter than a sentence.
+ * Segments of deterministic families end with their last token, before the last syllable does. A hesitation between two is longer
+ * than a second with it, and shorter than a sentence. At the edges of a region there is no hesitation: syllable and margin of the
+ * speech detector are less than a second there, and more may be a word.
  */
 const PAUSE_BETWEEN_TOKENS_MS = 2_000;
 
-const pauseMsOf = (family: FamilyRules): number =>
+const pauseBetweenMsOf = (family: FamilyRules): number =>
   family.secondAttempt ? PAUSE_MS : PAUSE_BETWEEN_TOKENS_MS;
 
 /** Settings without word times are those of earlier versions, so that the same job has the same name. */
