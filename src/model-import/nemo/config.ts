@@ -90,7 +90,7 @@ export function readNemoConfig(file: SourceFile | undefined): NemoConfig {
   }
   checkContext(at("encoder.att_context_size"), refuse);
   const least = at("preprocessor.log_zero_guard_value");
-  if (least !== undefined && Math.abs(Number(least) / LEAST_ENERGY - 1) > 1e-6)
+  if (least !== undefined && !(Math.abs(Number(plainText(least)) / LEAST_ENERGY - 1) <= 1e-6))
     throw refuse(`preprocessor.log_zero_guard_value is ${shown(least)}, not 2⁻²⁴`);
   const whole = (name: string, from: number, to: number, otherwise?: number): number => {
     const value = at(name) ?? otherwise;
@@ -125,9 +125,14 @@ export function readNemoConfig(file: SourceFile | undefined): NemoConfig {
 
 type Refuse = (reason: string) => ImportError;
 
+/** Returns a text or number as text, and `""` for all else: lists of aliases can be endless, and settings can be named `toString`. */
+function plainText(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? String(value) : "";
+}
+
 /** Reports whether a release of NeMo came before another. The first ones did not write into a model which they were. */
 function isBefore(release: unknown, [major, minor]: readonly [number, number]): boolean {
-  const [, first, second] = /^(\d{1,4})\.(\d{1,4})/.exec(String(release)) ?? [];
+  const [, first, second] = /^(\d{1,4})\.(\d{1,4})/.exec(plainText(release)) ?? [];
   return Number(first ?? 0) < major || (Number(first) === major && Number(second) < minor);
 }
 

@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import { checkTdtFile } from "../../families/tdt/model-file.ts";
 import { readGgufFile } from "../../lib/gguf-file.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
-import type { MadeTensor } from "../../testing/makers/checkpoint-makers.ts";
+import { type MadeTensor, makeTorchFile } from "../../testing/makers/checkpoint-makers.ts";
 import {
   makeNemo,
   makeNemoConfig,
@@ -140,8 +140,11 @@ describe("a .nemo file", () => {
     ["2.10.0", false],
     ["2.4.1", true],
     ["1.23.0", true],
+    [2.5, false],
     [undefined, true],
-  ])("of release %s reflects the ends of the sound: %s", async (release, reflectsEnds) => {
+    [{ toString: 1 }, true],
+    [["3.0.0"], true],
+  ])("of release %p reflects the ends of the sound: %p", async (release, reflectsEnds) => {
     const { output } = await convert(makeNemo({ ...config(), nemo_version: release }, TENSORS));
     expect(checkTdtFile(output).shape.reflectsEnds).toBe(reflectsEnds);
   });
@@ -219,6 +222,9 @@ describe("is refused", () => {
     ["preprocessor.window_stride", 0.02],
     ["preprocessor.n_fft", 1024],
     ["preprocessor.log_zero_guard_value", 1e-5, "log_zero_guard_value is 0.00001, not 2⁻²⁴"],
+    ["preprocessor.log_zero_guard_value", "tiny"],
+    ["preprocessor.log_zero_guard_value", [2 ** -24]],
+    ["preprocessor.log_zero_guard_value", { toString: 1 }, "log_zero_guard_value is a list of settings"],
     ["preprocessor.features", 0, "preprocessor.features is 0, not a whole number from 1 to 256"],
     ["preprocessor._target_", "nemo.AudioToMFCCPreprocessor", "not AudioToMelSpectrogramPreprocessor"],
     ["encoder._target_", "nemo.SqueezeformerEncoder", 'encoder._target_ is "nemo.SqueezeformerEncoder"'],
@@ -271,6 +277,54 @@ describe("is refused", () => {
     };
     const failed = await convert(makeNemo(endless, TENSORS)).catch((error: Error) => error.message);
     expect(failed).toBe("model_config.yaml: encoder.n_heads refers to itself");
+  });
+
+  /** A list of lists whose text has 1 GiB, where the configuration has `"BOMB"`. Bun refuses those with more values. */
+  const withBomb = (config: object) => {
+    const levels = Array.from({ length: 20 }, (_, n) => `&a${n + 1} [*a${n}, *a${n}]`);
+    const yaml = JSON.stringify({ levels: "LEVELS", ...config })
+      .replace('"LEVELS"', `[&a0 [${"0".repeat(1024)}x], ${levels.join(", ")}]`)
+      .replace('"BOMB"', "*a20");
+    return makeTar([
+      { name: "model_config.yaml", content: Buffer.from(yaml) },
+      { name: "model_weights.ckpt", content: makeTorchFile(TENSORS, "F32") },
+    ]);
+  };
+
+  test("with lists that are too large as a text, or without their values", async () => {
+    const { preprocessor, ...rest } = config();
+    const least = { ...rest, preprocessor: { ...preprocessor, log_zero_guard_value: "BOMB" } };
+    const failed = await convert(withBomb(least)).catch((error: Error) => error.message);
+    expect(failed).toContain("log_zero_guard_value is [[[…],[…]],[[…],[…]]], not 2⁻²⁴");
+    const { output } = await convert(withBomb({ ...config(), nemo_version: "BOMB" }));
+    expect(checkTdtFile(output).shape.reflectsEnds).toBe(true);
+  });
+
+  const vocabulary = (lines: number) => ({ name: "v.vocab", content: Buffer.from("ka\t-1\n".repeat(lines)) });
+  const named = (tokenizers: number) => {
+    const one = { type: "bpe", spe_tokenizer_vocab: "nemo:v.vocab" };
+    const langs = Object.fromEntries(Array.from({ length: tokenizers }, (_, n) => [`l${n}`, one]));
+    const { joint, labels, ...rest } = config();
+    const { vocabulary: _tokens, ...others } = joint ?? {};
+    return { ...rest, joint: others, tokenizer: { type: "agg", langs } };
+  };
+  const tooMany: [what: string, tokenizers: number, lines: number, reason: string][] = [
+    [
+      "more tokens than its joint net",
+      1,
+      23,
+      "v.vocab: it has more tokens than joint.joint_net, which has 22",
+    ],
+    ["a large file of many", 200, 4_000_000, "v.vocab: it has more tokens than joint.joint_net"],
+    ["a file that is named too often", 23, 1, "v.vocab: it has more tokens than joint.joint_net"],
+    ["too few tokens", 21, 1, "joint.vocabulary has 21 tokens, and joint.joint_net has 22"],
+    ["too many tokenizers", 257, 0, "model_config.yaml: tokenizer.langs names more than 256 tokenizers"],
+    ["a file that is too large", 1, 6_000_000, "v.vocab: it is too large for a vocabulary"],
+  ];
+  test.each(tooMany)("with vocabularies of %s", async (_what, tokenizers, lines, reason) => {
+    const nemo = makeNemo(named(tokenizers), TENSORS, [vocabulary(lines)]);
+    const failed = await convert(nemo).catch((error: Error) => error.message);
+    expect(failed).toContain(reason);
   });
 
   const without = (name: string) => TENSORS.filter((tensor) => tensor.name !== name);

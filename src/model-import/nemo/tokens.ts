@@ -3,7 +3,9 @@ import { isJsonObject, type SourceFile } from "../source-file.ts";
 import { type NemoConfig, shown } from "./config.ts";
 
 const CONFIG = "model_config.yaml";
+/** The most that all vocabularies of a model have together. A file counts as often as it is named. */
 const MAX_VOCABULARY_BYTES = 32 * 1024 * 1024;
+const MAX_TOKENIZERS = 256;
 const MAX_TOKEN_BYTES = 1024;
 /** SentencePiece's mark of a new word. */
 const WORD_START = "▁";
@@ -43,9 +45,11 @@ export function readNemoTokens(
     if (kind !== undefined && kind !== "bpe" && kind !== "wpe")
       throw new ImportError(CONFIG, `tokenizer.type is ${shown(kind)}, not bpe, wpe or agg`);
   const [kind] = new Set(kinds);
+  if (kinds.length > MAX_TOKENIZERS)
+    throw new ImportError(CONFIG, `tokenizer.langs names more than ${MAX_TOKENIZERS} tokenizers`);
   const tokenizers = type === "agg" && isJsonObject(langs) ? Object.values(langs) : [at("tokenizer")];
   const named = [at("joint.vocabulary"), at("labels")].find((list) => Array.isArray(list) && list.length > 0);
-  const list = asTexts(named) ?? fromFiles(tokenizers, files) ?? refuseTexts(named);
+  const list = asTexts(named) ?? fromFiles(tokenizers, files, count) ?? refuseTexts(named);
   if (list.length !== count)
     throw new ImportError(
       CONFIG,
@@ -87,35 +91,50 @@ function refuseTexts(list: unknown): never {
   throw new ImportError(CONFIG, `joint.vocabulary ${fault}, and no file of the tokenizer has the tokens`);
 }
 
-/** Reads the vocabularies of tokenizers, which follow each other. Returns undefined where a file is missing. */
+/**
+ * Reads the vocabularies of tokenizers, which follow each other. Returns undefined where a file is missing. It ends at the first
+ * token beyond the count, so a file that is too long, or named too often, takes no more memory than a right one.
+ *
+ * @throws ImportError for more tokens than the model has, and for files that are too large
+ */
 function fromFiles(
   tokenizers: readonly unknown[],
   files: ReadonlyMap<string, SourceFile>,
+  count: number,
 ): string[] | undefined {
-  const lists = tokenizers.map((tokenizer) => fromFile(tokenizer, files));
-  return lists.every((list) => list !== undefined) ? lists.flat() : undefined;
+  const tokens: string[] = [];
+  let bytes = 0;
+  for (const tokenizer of tokenizers) {
+    const file = vocabularyOf(tokenizer, files);
+    if (!file) return undefined;
+    bytes += file.bytes;
+    if (bytes > MAX_VOCABULARY_BYTES) throw new ImportError(file.name, "it is too large for a vocabulary");
+    for (const token of readVocabulary(file, count - tokens.length + 1)) tokens.push(token);
+    if (tokens.length > count)
+      throw new ImportError(file.name, `it has more tokens than joint.joint_net, which has ${count}`);
+  }
+  return tokens;
 }
 
-/** Reads the vocabulary beside a SentencePiece model (`TOKEN⇥SCORE` a line), or that of word pieces. */
-function fromFile(tokenizer: unknown, files: ReadonlyMap<string, SourceFile>): string[] | undefined {
+/** Returns the vocabulary beside a SentencePiece model, or that of word pieces. */
+function vocabularyOf(tokenizer: unknown, files: ReadonlyMap<string, SourceFile>): SourceFile | undefined {
   if (!isJsonObject(tokenizer)) return undefined;
   for (const setting of ["spe_tokenizer_vocab", "vocab_path"]) {
     const name = tokenizer[setting];
-    const file =
-      typeof name === "string"
-        ? files.get(
-            name
-              .replace(/^nemo:/, "")
-              .split("/")
-              .at(-1) ?? "",
-          )
-        : undefined;
-    if (!file) continue;
-    if (file.bytes > MAX_VOCABULARY_BYTES)
-      throw new ImportError(file.name, "it is too large for a vocabulary");
-    const lines = file.read(0, file.bytes).toString("utf8").split("\n");
-    if (lines.at(-1) === "") lines.pop();
-    return lines.map((line) => line.split("\t")[0] ?? "");
+    if (typeof name !== "string") continue;
+    const parts = name.replace(/^nemo:/, "").split("/");
+    const file = files.get(parts.at(-1) ?? "");
+    if (file) return file;
   }
   return undefined;
+}
+
+/** Reads tokens of a vocabulary (SentencePiece's has `TOKEN⇥SCORE` a line), at most so many. */
+function readVocabulary(file: SourceFile, most: number): string[] {
+  const lines = file
+    .read(0, file.bytes)
+    .toString("utf8")
+    .split("\n", most + 1);
+  if (lines.at(-1) === "") lines.pop();
+  return lines.slice(0, most).map((line) => line.split("\t", 1)[0] ?? "");
 }
