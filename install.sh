@@ -1381,12 +1381,13 @@ keep_executable() {
   mv -f "$PREVIOUS.new" "$PREVIOUS"
 }
 
-# Version 0.1.0 kept it one folder above.
+# Version 0.1.0 kept it one folder above. After a way back to it, that one is the later one.
 move_kept_executable() {
   older="$PACKAGE_DIR/shruti.previous"
   if [ "$DRY_RUN" = yes ] || [ ! -e "$older" ]; then return 0; fi
   mkdir -p "$(dirname "$PREVIOUS")"
-  if [ -e "$PREVIOUS" ]; then rm -f "$older"; else mv "$older" "$PREVIOUS"; fi
+  # Between two names of one file, mv fails.
+  if [ "$older" -ef "$PREVIOUS" ]; then rm -f "$older"; else mv -f "$older" "$PREVIOUS"; fi
 }
 
 # Before dpkg or rpm removes the files of the package.
@@ -1397,7 +1398,7 @@ unconfigure() {
     act systemctl disable --quiet shruti || true
   fi
   act rm -f "$PREVIOUS" "$PREVIOUS.new" "$STATE" "$LOCK"
-  if [ -d "$(dirname "$PREVIOUS")" ]; then act rmdir "$(dirname "$PREVIOUS")"; fi
+  if [ -d "$(dirname "$PREVIOUS")" ]; then act rmdir "$(dirname "$PREVIOUS")" 2>/dev/null || true; fi
   for part in before data; do drop_in remove "$part"; done
   if [ -d "$DROP_INS" ]; then rmdir "$DROP_INS" 2>/dev/null || true; fi
 }

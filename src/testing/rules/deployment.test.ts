@@ -155,7 +155,6 @@ describe.skipIf(helm === null)("with Helm (needs helm)", () => {
   const INGRESS = "ingress.enabled=true,ingress.host=shruti.example";
   const addresses: [name: string, set: string, expected: string[]][] = [
     ["that is given", "server.baseUrl=https://given.example", ["https://given.example"]],
-    ["of the config", "server.config=base_url = 'https://config.example'", []],
     [
       "of the variables",
       "server.env[0].name=SHRUTI_SERVER_BASE_URL,server.env[0].value=http://variable.example",
@@ -172,6 +171,35 @@ describe.skipIf(helm === null)("with Helm (needs helm)", () => {
     const env = server?.spec.template.spec.containers[0]?.env ?? [];
     const values = env.filter(({ name }) => name === "SHRUTI_SERVER_BASE_URL").map(({ value }) => value);
     expect(values).toEqual(expected);
+  });
+
+  const configs: [config: string, isThere: boolean][] = [
+    ['[server]\nbase_url = "https://a"', true],
+    [
+      '[log]\nlevel = "warn"\n\n[ "server" ] # all of it\r\n\r\n# first\r\ndrain_seconds = 9\r\n  base_url="https://a"',
+      true,
+    ],
+    ['[server]\n"base_url" = "https://a"', true],
+    ["[server]\n'base_url' = 'https://a'", true],
+    ['# here\nserver.drain_seconds = 9\nserver.base_url = "https://a"\n[log]\nlevel = "warn"', true],
+    ['"server" . "base_url" = "https://a"', true],
+    ['server = {base_url = "https://a"}', true],
+    ['server = { cors_origins = ["https://b"], "base_url" = "https://a" }', true],
+    ["", false],
+    ['[fleet]\nbase_url = "https://a"', false],
+    ['[server]\ndrain_seconds = 9\n[fleet]\nbase_url = "https://a"', false],
+    ['[server]\n# base_url = "https://a"', false],
+    ['fleet.base_url = "https://a"\n[server]\ndrain_seconds = 9', false],
+    ['fleet = {base_url = "https://a"}\nserver = {drain_seconds = 9}', false],
+    ['[log]\nserver.base_url = "https://a"', false],
+  ];
+  test.each(configs)("the address is known to be in the config, or not: %j", (config, isThere) => {
+    const parsed = Bun.TOML.parse(config) as { server?: { base_url?: string } };
+    expect(parsed.server?.base_url).toBe(isThere ? "https://a" : undefined);
+    const { resources } = render("--set-json", `server.config=${JSON.stringify(config)}`);
+    const server = resources.find(({ kind }) => kind === "StatefulSet");
+    const env = server?.spec.template.spec.containers[0]?.env ?? [];
+    expect(env.some(({ name }) => name === "SHRUTI_SERVER_BASE_URL")).toBe(!isThere);
   });
 
   test("workers reach the server before it is ready, and a rollback replaces a pod that never was", () => {

@@ -18,10 +18,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- with .Values.image }}{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}{{ end }}
 {{- end }}
 
+{{/*
+"true" where the config has server.base_url: in the table [server], as a dotted key or in an inline table, with or without quotes.
+Helm 3.16 has no fromToml, so lines are compared: $lines are those up to the next table.
+*/}}
+{{- define "shruti.configHasBaseUrl" -}}
+{{- $lines := `(?:[ \t\r]*(?:[^\[\s][^\n]*)?\n)*[ \t]*` }}
+{{- $server := `["']?server["']?[ \t]*` }}
+{{- $key := `["']?base_url["']?[ \t]*=` }}
+{{- $inTable := printf `(?m)^[ \t]*\[[ \t]*%s\][^\n]*\n%s%s` $server $lines $key }}
+{{- $dotted := printf `\A%s%s\.[ \t]*%s` $lines $server $key }}
+{{- $inline := printf `\A%s%s=[ \t]*\{(?:[^\n]*,)?[ \t]*%s` $lines $server $key }}
+{{- range list $inTable $dotted $inline }}{{ if regexMatch . $.Values.server.config }}true{{ end }}{{ end }}
+{{- end }}
+
 {{/* Clients send recordings to addresses below it. It counts before the config, so it is empty where that or server.env has one. */}}
 {{- define "shruti.baseUrl" -}}
 {{- if .Values.server.baseUrl }}{{ .Values.server.baseUrl }}
-{{- else if or (regexMatch "(?m)^\\s*base_url\\s*=" .Values.server.config) (contains "\"SHRUTI_SERVER_BASE_URL\"" (toJson .Values.server.env)) }}
+{{- else if or (include "shruti.configHasBaseUrl" .) (contains "\"SHRUTI_SERVER_BASE_URL\"" (toJson .Values.server.env)) }}
 {{- else if and .Values.ingress.enabled .Values.ingress.host }}{{ ternary "https" "http" (ne .Values.ingress.tlsSecretName "") }}://{{ .Values.ingress.host }}
 {{- else }}{{ ternary "https" "http" (ne .Values.secrets.tls.name "") }}://{{ include "shruti.fullname" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
 {{- end }}
