@@ -44,7 +44,7 @@ export function writeSizes(net: Network, known: ReadonlyMap<string, Known>): boo
       const isTarget = node.kind === "Reshape" && place === 1 && !attribute(node, "allowzero")?.number;
       const numbers =
         constantsOf(value) ?? (isTarget ? targetOf(value, known.get(node.inputs[0] ?? "")) : undefined);
-      // What is not such a number here cannot be written: the largest one of 64 bits stands for the end of a list.
+      // The largest number of 64 bits, which is the end of a list, has another value here, and so cannot be written.
       if (!numbers || numbers.length === 0 || !numbers.every(Number.isSafeInteger)) return name;
       const raw = new Uint8Array(BigInt64Array.from(numbers, BigInt).buffer);
       return net.weights({ dims: [numbers.length], type: INT64, raw });
