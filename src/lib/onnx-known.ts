@@ -73,10 +73,15 @@ function constant(graph: OnnxGraph, tensor: OnnxTensor): Known {
 function bounded(result: Known): Known {
   const { dims, list } = result;
   if (dims && dims.length > MOST_ELEMENTS) return { type: result.type };
-  const isWhole =
-    dims?.every((size) => typeof size === "number") && list?.length === countOf({ dims: dims as number[] });
-  return isWhole && (list?.length ?? 0) <= MOST_ELEMENTS ? result : { ...result, list: undefined };
+  const count = elementsOf(dims);
+  return list?.length === count && count <= MOST_ELEMENTS ? result : { ...result, list: undefined };
 }
+
+/** How many elements a value has; endlessly many where that is not known. */
+const elementsOf = (dims: Known["dims"]): number =>
+  dims?.every((size) => typeof size === "number")
+    ? countOf({ dims: dims as number[] })
+    : Number.POSITIVE_INFINITY;
 
 /** Adds what each element is where all of them are the same. */
 function withEvery(known: Known): Known {
@@ -328,9 +333,7 @@ const constantOfShape: Rule = (node, [to], graph) => {
   const dims = sizesOf(to);
   const value = attribute(node, "value")?.tensor;
   const { type, every }: Known = value ? constant(graph, value) : { type: ONNX_FLOAT, every: 0 };
-  const count = dims?.every((size) => typeof size === "number")
-    ? countOf({ dims: dims as number[] })
-    : Number.POSITIVE_INFINITY;
+  const count = elementsOf(dims);
   return [
     {
       type,
@@ -342,8 +345,7 @@ const constantOfShape: Rule = (node, [to], graph) => {
 };
 
 /** Whether a size is a whole number from 0 for sounds of every length. */
-const isCount = (size: Size): boolean => sizes.leastOf(size) >= 0 && isSameSize(sizes.wholeOf(size), size);
-const isSameSize = (a: Size | undefined, b: Size) => a !== undefined && sizes.isSame(a, b);
+const isCount = (size: Size): boolean => sizes.leastOf(size) >= 0 && sizes.isSame(sizes.wholeOf(size), size);
 
 const range: Rule = (_node, [from, to, step]) => {
   const [first, last, each] = [oneOf(from), oneOf(to), oneOf(step)];

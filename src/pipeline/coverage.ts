@@ -1,7 +1,7 @@
 import type { ChunkRegion } from "../domain/chunk.ts";
 import type { SpanMs } from "../domain/result.ts";
 import { lettersOf, speechCoverage } from "./guards.ts";
-import { lengthMs, overlapMs, spanOf } from "./spans.ts";
+import { overlapMs, spanOf } from "./spans.ts";
 import type { LooseSegment } from "./stitch.ts";
 
 /** Slow speech has this many letters per second. Measured: jfk.wav 8.6, a slow actor 7.1, readers 10 to 16. */
@@ -42,11 +42,7 @@ export function speechToTryAgain(
   leastBetweenMs: number,
 ): ChunkRegion[] {
   const kept = segments.filter((segment) => settled.has(segment) || !isSparse(segment, regions));
-  const isBetweenSegments = ({ startSample, endSample }: ChunkRegion) =>
-    regions.some((region) => region.startSample < startSample && endSample < region.endSample);
-  return speechCoverage(regions, [...kept, ...others]).uncovered.filter(
-    (part) => !isBetweenSegments(part) || lengthMs([part]) >= leastBetweenMs,
-  );
+  return speechCoverage(regions, [...kept, ...others], leastBetweenMs).uncovered;
 }
 
 /**

@@ -180,21 +180,23 @@ export function lettersOf(text: string): number {
 export type Coverage = {
   speechMs: number;
   coveredMs: number;
-  /** Speech without a segment, at least `minUncoveredMs` long. An edge at a segment counts as cut. */
+  /** Speech without a segment that is longer than a pause. An edge at a segment counts as cut. */
   uncovered: ChunkRegion[];
 };
+
+const LEAST_UNCOVERED_MS = 1_000;
 
 /**
  * Measures how much of the detected speech has segments, and finds the speech without one, such as dropped sentences.
  *
  * @param regions regions of one chunk, in order
  * @param segments segments of the same chunk on the recording's clock, in any order
- * @param minUncoveredMs shorter speech without a segment is ignored; the default ignores a second's hesitation
+ * @param leastBetweenMs shorter speech without a segment is ignored between two segments of a region; elsewhere a second's hesitation is
  */
 export function speechCoverage(
   regions: readonly ChunkRegion[],
   segments: readonly SpanMs[],
-  minUncoveredMs = 1_000,
+  leastBetweenMs = LEAST_UNCOVERED_MS,
 ): Coverage {
   const sorted = segments.toSorted((a, b) => a.startMs - b.startMs);
   const coverage: Coverage = { speechMs: 0, coveredMs: 0, uncovered: [] };
@@ -204,7 +206,8 @@ export function speechCoverage(
     coverage.speechMs += endMs - startMs;
     let atMs = startMs;
     const skipTo = (nextMs: number) => {
-      if (nextMs - atMs < minUncoveredMs) return;
+      const isBetween = atMs > startMs && nextMs < endMs;
+      if (nextMs - atMs < (isBetween ? leastBetweenMs : LEAST_UNCOVERED_MS)) return;
       coverage.uncovered.push({
         startSample: Math.round((atMs * SAMPLE_RATE_HZ) / 1000),
         endSample: Math.round((nextMs * SAMPLE_RATE_HZ) / 1000),
