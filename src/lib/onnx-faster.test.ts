@@ -203,6 +203,19 @@ describe("stays as it is", () => {
       },
     ],
     [
+      "gates that are a result, too, before silence is put around them",
+      { GatedConvolution: 0 },
+      (made) => {
+        const [rounded = ""] = separate(made)?.input ?? [];
+        const rounding = made.node.find(({ output }) => output[0] === rounded);
+        const pad = nodes(made, "Pad").find(({ output }) => output[0] === rounding?.input?.[0]);
+        const mask = made.node.find(({ output }) => output[0] === pad?.input?.[0]);
+        const gated = nodes(made, "Mul").find(({ output }) => mask?.input?.includes(output[0] ?? ""));
+        expect(gated).toBeDefined();
+        made.output.push(portOf(gated?.output[0] ?? "", 1, ["n", 48, "t"]));
+      },
+    ],
+    [
       "a convolution whose rounded input something else reads, too",
       { GatedConvolution: 0 },
       (made) => made.output.push(portOf(separate(made)?.input?.[0] ?? "", 2, ["n", 48, "t"])),

@@ -110,6 +110,19 @@ describe("what is known of values before a network runs", () => {
       { dims: undefined },
     ],
     [
+      "a zero keeps a dimension",
+      known([whole("a", [1, 2], [1, 2]), whole("to", [2], [0, 2])], nodeOf("Reshape", ["a", "to"], ["out"])),
+      { dims: [1, 2] },
+    ],
+    [
+      "and does not where zeros are allowed",
+      known(
+        [whole("a", [1, 2], [1, 2]), whole("to", [2], [0, 2])],
+        nodeOf("Reshape", ["a", "to"], ["out"], [attributeOf("allowzero", 1)]),
+      ),
+      { dims: undefined },
+    ],
+    [
       "silence along named dimensions is not looked at",
       known(
         [whole("a", [1, 5], [1, 2, 3, 4, 5]), whole("around", [2], [1, 1]), whole("axes", [1], [0])],
