@@ -1,7 +1,7 @@
 // Products of blocks of bytes that stay in registers: kRows rows of the left matrix times kColumns columns of the right one.
 //
 //   left:                                Left, a block
-//   right, a panel of kColumns columns:  [values / 4][kColumns][4] bytes, and factors: [values / kBlock or 1][kColumns]
+//   right, a panel of kColumns columns:  [values / 4][kColumns][4] bytes, and factors: [values / kBlock][kColumns]
 #ifndef SHRUTI_BYTE_BLOCKS_H
 #define SHRUTI_BYTE_BLOCKS_H
 
@@ -22,9 +22,9 @@ inline Ints rounded_bytes(const Vec * x, Vec factor) {
     return bytes_of(rounded(mul(x[0], factor)), rounded(mul(x[1], factor)), rounded(mul(x[2], factor)), rounded(mul(x[3], factor)));
 }
 
-template <int64_t Block, Signed kSigned, Factors FactorsOf = Factors::kOfBlocks> struct ByteBlocks {
+template <int64_t Block, Signed kSigned> struct ByteBlocks {
     static constexpr int64_t kRows = 6, kColumns = 2 * kLanes, kBlock = Block, kBytes = 1;
-    static constexpr Factors kFactors = FactorsOf;
+    static constexpr Factors kFactors = Factors::kOfBlocks;
 
     // kBlock values of kRows rows. `corrections`: the products of what was added to the right side's values so that none is
     // negative, taken away.
